@@ -1,0 +1,1 @@
+//! How ranks find and authenticate one another: stores, handshake, descriptor passing.

@@ -1,0 +1,2 @@
+//! The `stepccl` command.
+fn main() {}

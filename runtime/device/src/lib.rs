@@ -1,0 +1,1 @@
+//! Submission and completion rings over the ABI of /dev/dma_device.

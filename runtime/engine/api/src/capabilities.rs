@@ -1,0 +1,37 @@
+//! What an engine can do, and what it did.
+
+/// What an engine can do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Capabilities {
+    /// Adds elements, so that `Operation::Reduce` works.
+    pub reduces: bool,
+    /// Reads and writes a peer's user memory, not only its staging.
+    pub peer_user_memory: bool,
+    /// Channels that move bytes beside the calling thread; 0: operations are done when submitted.
+    pub channels: u32,
+    /// Most sources of one reduce.
+    pub max_reduce_sources: u32,
+    /// Flags a rank has, `0 .. flags`.
+    pub flags: u32,
+}
+
+/// What an engine did so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Bytes copied.
+    pub copied_bytes: u64,
+    /// Bytes of reduction results written.
+    pub reduced_bytes: u64,
+    /// Operations done on the calling thread.
+    pub inline_operations: u64,
+    /// Operations given to a channel.
+    pub channel_operations: u64,
+    /// Submissions answered with `Full`.
+    pub full: u64,
+    /// Signals raised.
+    pub signals: u64,
+    /// Times a park went to sleep in the kernel.
+    pub sleeps: u64,
+    /// Wake-ups sent to sleeping peers.
+    pub wakes: u64,
+}

@@ -1,0 +1,148 @@
+//! The contract between the executor and the engines that move bytes.
+//!
+//! An engine answers every submission with one of four words: [`Submission::Done`],
+//! [`Submission::InProgress`], [`Submission::Full`] (try again later, never an error) or an error.
+//! Engines know addresses, not plans: the executor binds the symbolic buffers of a plan to
+//! [`Address`]es before it submits.
+#![forbid(unsafe_op_in_unsafe_fn)]
+
+mod address;
+mod capabilities;
+mod error;
+mod operation;
+mod peer;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use stepccl_plan::Targets;
+
+pub use address::{Address, RegionId};
+pub use capabilities::{Capabilities, Counters};
+pub use error::EngineError;
+pub use operation::{Completion, Operation, Submission, Token};
+pub use peer::{LostPeer, RankState};
+
+/// Memory of the caller that an engine may touch.
+#[derive(Clone, Copy, Debug)]
+pub struct UserMemory {
+    /// First byte.
+    pub base: *mut u8,
+    /// Length in bytes.
+    pub bytes: u64,
+    /// Whether the engine may write it.
+    pub writable: bool,
+}
+
+// SAFETY:
+// - A `UserMemory` is a number and a length; whoever reads through it upholds the contract of
+//   `Engine::register`, which is about the memory and not about the thread.
+unsafe impl Send for UserMemory {}
+
+/// Staging memory of one rank.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Staging {
+    /// Address of its first byte, aligned to 4096.
+    pub base: Address,
+    /// Length in bytes.
+    pub bytes: u64,
+}
+
+/// Ends a [`Engine::park`] from another thread.
+pub trait Wake: Send + Sync + fmt::Debug {
+    /// Make the current or the next `park` return.
+    fn wake(&self);
+}
+
+/// Moves bytes, adds them, and carries signals between ranks.
+///
+/// One thread at a time drives an engine. Ranks are those of the communicator, this rank included;
+/// its own staging and flags are readable like those of a peer.
+///
+/// Order: an operation that is done is visible to every rank that later sees a signal of this
+/// rank; operations in progress are not ordered with anything until reaped.
+pub trait Engine: Send + fmt::Debug {
+    /// Short name as users write it (`host`, `device`, `cuda`, `verbs`).
+    fn name(&self) -> &'static str;
+
+    /// What this engine can do; must match what is wired.
+    fn capabilities(&self) -> Capabilities;
+
+    /// What it did so far.
+    fn counters(&self) -> Counters;
+
+    /// Make `memory` addressable.
+    ///
+    /// # Safety
+    ///
+    /// Until `unregister` returns, `memory` must be valid for reads, and for writes where it says
+    /// writable, and no safe reference may alias what an operation in progress touches.
+    ///
+    /// # Errors
+    ///
+    /// [`EngineError::TooManyRegions`], [`EngineError::BadRegion`] for a null base with a length
+    /// or a region past 2^40 bytes.
+    unsafe fn register(&mut self, memory: UserMemory) -> Result<RegionId, EngineError>;
+
+    /// Forget a region of `register`. Its id is not used again soon.
+    ///
+    /// # Errors
+    ///
+    /// [`EngineError::UnknownRegion`]; [`EngineError::RegionBusy`] while an operation in progress
+    /// uses it.
+    fn unregister(&mut self, region: RegionId) -> Result<(), EngineError>;
+
+    /// Staging of `rank`, where this engine can address it.
+    fn staging(&self, rank: u32) -> Option<Staging>;
+
+    /// Start one operation.
+    ///
+    /// # Errors
+    ///
+    /// [`EngineError`] names the address and the rule it breaks; nothing was moved then.
+    fn submit(&mut self, operation: &Operation<'_>) -> Result<Submission, EngineError>;
+
+    /// Append the completions of operations that were in progress.
+    ///
+    /// # Errors
+    ///
+    /// The other side of a ring broke its protocol; the engine is unusable then.
+    fn reap(&mut self, completions: &mut Vec<Completion>) -> Result<(), EngineError>;
+
+    /// Raise own `flag` to `value` and tell `to`. Values of a flag only grow.
+    ///
+    /// # Errors
+    ///
+    /// [`EngineError::UnknownFlag`].
+    fn signal(&mut self, to: Targets, flag: u32, value: u64) -> Result<(), EngineError>;
+
+    /// Value of `flag` of rank `from`; what that rank did before it is visible.
+    ///
+    /// # Errors
+    ///
+    /// [`EngineError::UnknownFlag`].
+    fn flag(&self, from: u32, flag: u32) -> Result<u64, EngineError>;
+
+    /// Sleep until a rank signals this one, a completion arrives, [`Wake::wake`] is called or
+    /// `limit` is over. May return early. A signal between the last look at a flag and `park`
+    /// is never slept through.
+    ///
+    /// # Errors
+    ///
+    /// The system refused to wait.
+    fn park(
+        &mut self,
+        ready: &mut dyn FnMut(&dyn Engine) -> bool,
+        limit: Duration,
+    ) -> Result<(), EngineError>;
+
+    /// Handle that ends a `park`.
+    fn waker(&self) -> Arc<dyn Wake>;
+
+    /// Tell every peer what became of this rank.
+    fn announce(&mut self, state: RankState);
+
+    /// A peer that died, closed or failed, if there is one. Costs a system call.
+    fn lost_peer(&mut self) -> Option<LostPeer>;
+}

@@ -1,0 +1,1 @@
+//! The embedded engine: threads of the process over shared memory.

@@ -1,0 +1,1 @@
+//! Memory that other processes write: sealed memfd segments, volatile views, futex words.

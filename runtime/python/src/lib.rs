@@ -1,0 +1,1 @@
+//! Python bindings and the torch.distributed backend.

@@ -1,0 +1,1 @@
+//! N ranks in one process on a virtual clock, with scripted faults.

@@ -1,0 +1,1 @@
+//! Collective communication on DMA engines: communicators, executor, work.
