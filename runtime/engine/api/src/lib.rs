@@ -143,6 +143,6 @@ pub trait Engine: Send + fmt::Debug {
     /// Tell every peer what became of this rank.
     fn announce(&mut self, state: RankState);
 
-    /// A peer that died, closed or failed, if there is one. Costs a system call.
-    fn lost_peer(&mut self) -> Option<LostPeer>;
+    /// Append every peer that died, closed or failed. Costs system calls.
+    fn lost_peers(&mut self, lost: &mut Vec<LostPeer>);
 }
