@@ -1,0 +1,327 @@
+//! The kernels against arithmetic in f64 and i128, at every instruction set.
+
+use ::half::{bf16, f16};
+use proptest::prelude::*;
+use stepccl_plan::{DType, ReduceOp};
+
+use super::element::{Brain, Element};
+use super::half::Half;
+use super::{copy, levels, reduce, reduce_at};
+
+/// One element as the reference sees it.
+#[derive(Clone, Copy, Debug)]
+enum Value {
+    Float(f64),
+    Integer(i128),
+}
+
+fn decode(dtype: DType, raw: &[u8]) -> Value {
+    let bits = raw.iter().rev().fold(0_u64, |bits, byte| bits << 8 | u64::from(*byte));
+    match dtype {
+        DType::F32 => Value::Float(f64::from(f32::from_bits(bits as u32))),
+        DType::F64 => Value::Float(f64::from_bits(bits)),
+        DType::F16 => Value::Float(f16::from_bits(bits as u16).to_f64()),
+        DType::Bf16 => Value::Float(bf16::from_bits(bits as u16).to_f64()),
+        DType::I32 => Value::Integer(i128::from(bits as u32 as i32)),
+        DType::I64 => Value::Integer(i128::from(bits as i64)),
+        DType::U8 => Value::Integer(i128::from(bits)),
+        other => panic!("the reference does not know {other}"),
+    }
+}
+
+/// Rounds as the type accumulates: f32 for 16-bit floats.
+fn round_step(dtype: DType, value: f64) -> f64 {
+    if dtype == DType::F64 { value } else { f64::from(value as f32) }
+}
+
+/// Bits of the element nearest to an accumulated float, or of an integer that wraps.
+fn encode(dtype: DType, value: Value) -> u64 {
+    match value {
+        Value::Float(float) => match dtype {
+            DType::F32 if float.is_nan() => u64::from(f32::NAN.to_bits()),
+            DType::F32 => u64::from((float as f32).to_bits()),
+            DType::F64 if float.is_nan() => f64::NAN.to_bits(),
+            DType::F64 => float.to_bits(),
+            DType::F16 if float.is_nan() => 0x7e00,
+            DType::F16 => u64::from(f16::from_f32(float as f32).to_bits()),
+            DType::Bf16 if float.is_nan() => 0x7fc0,
+            _ => u64::from(bf16::from_f32(float as f32).to_bits()),
+        },
+        Value::Integer(integer) => integer as u64 & (u64::MAX >> (64 - 8 * dtype.size())),
+    }
+}
+
+fn wrap(dtype: DType, value: i128) -> i128 {
+    match dtype {
+        DType::I32 => i128::from(value as i32),
+        DType::I64 => i128::from(value as i64),
+        _ => i128::from(value as u8),
+    }
+}
+
+fn combine(dtype: DType, op: ReduceOp, a: Value, b: Value) -> Value {
+    let upwards = |x: f64, y: f64| if x > y || (x == y && x.is_sign_positive()) { x } else { y };
+    match (a, b) {
+        (Value::Float(x), Value::Float(y)) => Value::Float(match op {
+            _ if x.is_nan() || y.is_nan() => f64::NAN,
+            ReduceOp::Max => upwards(x, y),
+            ReduceOp::Min => -upwards(-x, -y),
+            // A sum in f64 rounded to f32 is the sum in f32: 53 bits are twice 24 and more.
+            _ => round_step(dtype, x + y),
+        }),
+        (Value::Integer(x), Value::Integer(y)) => Value::Integer(match op {
+            ReduceOp::Max => x.max(y),
+            ReduceOp::Min => x.min(y),
+            _ => wrap(dtype, x + y),
+        }),
+        _ => panic!("{dtype} decodes to one kind"),
+    }
+}
+
+fn expected(dtype: DType, op: ReduceOp, divisor: u32, raws: &[&[u8]]) -> u64 {
+    let values = raws.iter().map(|raw| decode(dtype, raw));
+    let combined = values.reduce(|a, b| combine(dtype, op, a, b)).expect("at least one source");
+    let result = match combined {
+        Value::Float(x) if divisor > 1 => {
+            // The divisor rounds to the type first; so does the kernel's.
+            Value::Float(round_step(dtype, x / round_step(dtype, f64::from(divisor))))
+        }
+        Value::Integer(x) => Value::Integer(x / i128::from(divisor)),
+        float => float,
+    };
+    encode(dtype, result)
+}
+
+fn any_dtype() -> impl Strategy<Value = DType> {
+    prop::sample::select(DType::ALL.to_vec())
+}
+
+fn any_op() -> impl Strategy<Value = ReduceOp> {
+    prop::sample::select(ReduceOp::ALL.to_vec())
+}
+
+/// Counts around every pack and block, and some larger ones.
+fn any_count() -> impl Strategy<Value = usize> {
+    prop_oneof![4 => 0_usize..200, 1 => 500_usize..530, 1 => 1000_usize..5000]
+}
+
+/// Elements that stress rounding: random bits, near-equal magnitudes, and special values.
+fn fill(seed: u64, dtype: DType, bytes: &mut [u8]) {
+    let mut state = seed | 1;
+    let mut random = || {
+        // xorshift64*: enough for test data and quick without optimisation.
+        state ^= state >> 12;
+        state ^= state << 25;
+        state ^= state >> 27;
+        state.wrapping_mul(0x2545_f491_4f6c_dd1d)
+    };
+    let size = dtype.size();
+    let (exponent_bits, mantissa_bits) = match dtype {
+        DType::F32 => (8, 23),
+        DType::F64 => (11, 52),
+        DType::F16 => (5, 10),
+        DType::Bf16 => (8, 7),
+        _ => (0, 0),
+    };
+    let ones = ((1_u64 << exponent_bits) - 1) << mantissa_bits;
+    for element in bytes.chunks_exact_mut(size) {
+        let choice = random() >> 60;
+        let bits = random();
+        let sign = bits & (1 << (8 * size - 1));
+        let mantissa = bits & ((1 << mantissa_bits) - 1);
+        let bits = match choice {
+            _ if exponent_bits == 0 => bits,
+            0 => sign | ones,                                     // infinity
+            1 => sign | ones | mantissa,                          // NaN of any payload
+            2 => sign | mantissa,                                 // denormal or zero
+            3 => sign,                                            // zero
+            4 => sign | (ones - (1 << mantissa_bits)) | mantissa, // huge
+            5..=9 => sign | ((ones >> 1) & ones) | mantissa,      // near one
+            _ => bits,
+        };
+        element.copy_from_slice(&bits.to_le_bytes()[..size]);
+    }
+}
+
+fn check(
+    (dtype, op, divisor): (DType, ReduceOp, u32),
+    (sources, count, shift): (usize, usize, usize),
+    alias: Option<usize>,
+    seed: u64,
+) {
+    let size = dtype.size();
+    let bytes = count * size;
+    let guard = 64;
+    let inputs: Vec<Vec<u8>> = (0..sources)
+        .map(|i| {
+            let mut data = vec![0xa5; bytes + 2 * guard];
+            // Every buffer begins at another alignment.
+            let from = (shift + 7 * i) % guard;
+            fill(seed.wrapping_add(i as u64 * 977), dtype, &mut data[from..from + bytes]);
+            data
+        })
+        .collect();
+    let start = |i: usize| (shift + 7 * i) % guard;
+    let mut want = Vec::with_capacity(bytes);
+    for e in 0..count {
+        let raws: Vec<&[u8]> = (0..sources)
+            .map(|i| &inputs[i][start(i) + e * size..start(i) + (e + 1) * size])
+            .collect();
+        if sources == 1 && divisor <= 1 {
+            want.extend_from_slice(raws[0]);
+        } else {
+            let bits = expected(dtype, op, divisor, &raws);
+            want.extend_from_slice(&bits.to_le_bytes()[..size]);
+        }
+    }
+    for level in levels() {
+        let mut data = inputs.clone();
+        let mut result = vec![0x5a; bytes + 2 * guard];
+        let at = alias.map_or((shift * 3) % guard, start);
+        let dst = match alias {
+            Some(i) => data[i].as_mut_ptr(),
+            None => result.as_mut_ptr(),
+        };
+        let srcs: Vec<*const u8> = (0..sources)
+            .map(|i| {
+                let base = if alias == Some(i) { dst.cast_const() } else { data[i].as_ptr() };
+                // SAFETY: `start` is within the guard before the data.
+                unsafe { base.add(start(i)) }
+            })
+            .collect();
+        // SAFETY: every buffer has `count` elements from its start on; `dst` is a source or apart.
+        unsafe { reduce_at(level, dst.add(at), &srcs, count, dtype, op, divisor) };
+        let got = alias.map_or(&result, |i| &data[i]);
+        assert_eq!(
+            got[at..at + bytes],
+            want[..],
+            "{level} {dtype} {op} / {divisor}, {count} elements of {sources} sources, {alias:?}"
+        );
+        let pattern = if alias.is_some() { 0xa5 } else { 0x5a };
+        let outside = got[..at].iter().chain(&got[at + bytes..]);
+        assert!(outside.copied().all(|byte| byte == pattern), "written outside of the result");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 600, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_level_equals_the_reference(
+        dtype in any_dtype(),
+        op in any_op(),
+        divisor in prop_oneof![Just(1_u32), 2_u32..10, any::<u32>().prop_map(|d| d.max(1))],
+        sources in 1_usize..10,
+        count in any_count(),
+        shift in 0_usize..64,
+        alias in prop::option::of(0_usize..9),
+        seed in any::<u64>(),
+    ) {
+        let alias = alias.filter(|i| *i < sources);
+        check((dtype, op, divisor), (sources, count, shift), alias, seed);
+    }
+}
+
+#[test]
+fn every_type_and_operation_runs() {
+    for dtype in DType::ALL {
+        for op in ReduceOp::ALL {
+            for sources in 1..=9 {
+                for alias in [None, Some(0), Some(sources - 1)] {
+                    let divisor = if op == ReduceOp::Avg { sources as u32 } else { 1 };
+                    check((dtype, op, divisor), (sources, 131, sources), alias, 42);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn every_short_count_and_alignment_is_right() {
+    for dtype in DType::ALL {
+        for count in 0..200 {
+            check((dtype, ReduceOp::Sum, 1), (2, count, count), None, count as u64);
+            check((dtype, ReduceOp::Avg, 3), (3, count, count / 3), Some(1), count as u64);
+        }
+        for shift in 0..64 {
+            check((dtype, ReduceOp::Max, 1), (2, 97, shift), Some(1), shift as u64);
+        }
+    }
+}
+
+#[test]
+fn conversions_equal_those_of_the_half_crate() {
+    for raw in 0..=u16::MAX {
+        let wide = f16::from_bits(raw).to_f32();
+        let ours = Half::widen(raw);
+        assert!(ours.to_bits() == wide.to_bits() || (ours.is_nan() && wide.is_nan()), "{raw:#06x}");
+        // Every upper half of an f32, with the lower halves that decide ties.
+        for low in [0, 1, 0x0fff, 0x1000, 0x1001, 0x1fff, 0x3000, 0x7fff, 0x8000, 0x8001, 0xffff] {
+            let value = f32::from_bits(u32::from(raw) << 16 | low);
+            let (half, brain) = if value.is_nan() {
+                (0x7e00, 0x7fc0)
+            } else {
+                (f16::from_f32(value).to_bits(), bf16::from_f32(value).to_bits())
+            };
+            assert_eq!(Half::narrow(value), half, "{value:e} as binary16");
+            assert_eq!(Brain::narrow(value), brain, "{value:e} as bfloat16");
+        }
+    }
+}
+
+/// Every 16-bit float divided by 1 (as a maximum with itself), 2, 3 and 7: widened, rounded, and
+/// between them the f32 quotient.
+#[test]
+fn every_level_converts_all_sixteen_bit_floats() {
+    let all: Vec<u16> = (0..=u16::MAX).collect();
+    for dtype in [DType::F16, DType::Bf16] {
+        for (op, divisor) in
+            [(ReduceOp::Max, 1), (ReduceOp::Avg, 2), (ReduceOp::Avg, 3), (ReduceOp::Avg, 7)]
+        {
+            let want: Vec<u16> = all
+                .iter()
+                .map(|raw| {
+                    let raw = raw.to_le_bytes();
+                    let raws = [&raw[..], &raw[..]];
+                    expected(dtype, op, divisor, &raws[..if divisor == 1 { 2 } else { 1 }]) as u16
+                })
+                .collect();
+            for level in levels() {
+                let src = all.as_ptr().cast::<u8>();
+                let srcs = [src, src];
+                let srcs = &srcs[..if divisor == 1 { 2 } else { 1 }];
+                let mut got = vec![0_u16; all.len()];
+                let dst = got.as_mut_ptr().cast();
+                // SAFETY: both vectors have as many elements; the result is apart.
+                unsafe { reduce_at(level, dst, srcs, all.len(), dtype, op, divisor) };
+                for ((got, want), raw) in got.iter().zip(&want).zip(&all) {
+                    assert_eq!(got, want, "{level} {dtype} {raw:#06x} {op} / {divisor}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn no_source_leaves_the_result_alone() {
+    let mut dst = [7_u8; 8];
+    // SAFETY: the result has eight bytes.
+    unsafe { reduce(dst.as_mut_ptr(), &[], 2, DType::F32, ReduceOp::Sum, 1) };
+    assert_eq!(dst, [7; 8]);
+}
+
+#[test]
+fn copy_moves_exactly_its_bytes() {
+    let src: Vec<u8> = (0..=255).collect();
+    for bytes in 0..=255 {
+        let mut dst = [0xee_u8; 256];
+        // SAFETY: both have 256 bytes and are apart; then the two are one.
+        unsafe {
+            copy(dst.as_mut_ptr(), src.as_ptr(), bytes);
+            let itself = dst.as_mut_ptr();
+            copy(itself, itself.cast_const(), bytes);
+        }
+        assert_eq!(dst[..bytes], src[..bytes]);
+        assert!(dst[bytes..].iter().all(|byte| *byte == 0xee));
+    }
+}

@@ -1,0 +1,125 @@
+//! The instruction sets of x86_64 processors.
+
+use std::arch::x86_64::{
+    _CMP_UNORD_Q, _MM_FROUND_TO_NEAREST_INT, _mm_loadu_si128, _mm_storeu_si128, _mm256_blendv_ps,
+    _mm256_cmp_ps, _mm256_cvtph_ps, _mm256_cvtps_ph, _mm256_loadu_ps, _mm256_set1_ps,
+    _mm256_storeu_ps,
+};
+
+use super::element::Element;
+use super::fold;
+use super::half::Half;
+use super::isa::Isa;
+use super::job::Job;
+use super::number::Combine;
+
+/// Values that one conversion instruction takes.
+const LANES: usize = 8;
+
+/// AVX2 and F16C.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Avx2(());
+
+/// AVX-512 F, BW and VL, and F16C.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Avx512(());
+
+impl Avx2 {
+    /// The instruction set, if this processor and its operating system have it.
+    pub(super) fn detect() -> Option<Self> {
+        let has = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("f16c");
+        has.then_some(Self(()))
+    }
+}
+
+impl Avx512 {
+    /// The instruction set, if this processor and its operating system have it.
+    pub(super) fn detect() -> Option<Self> {
+        let has = is_x86_feature_detected!("avx512f")
+            && is_x86_feature_detected!("avx512bw")
+            && is_x86_feature_detected!("avx512vl");
+        (has && Avx2::detect().is_some()).then_some(Self(()))
+    }
+}
+
+macro_rules! isa {
+    ($isa:ident, $fold:ident, $features:literal) => {
+        #[target_feature(enable = $features)]
+        unsafe fn $fold<E: Element, C: Combine, const DIVIDE: bool>(isa: $isa, job: Job<'_>) {
+            // SAFETY: the caller vouches for the job's pointers.
+            unsafe { fold::fold::<$isa, E, C, DIVIDE>(isa, job) }
+        }
+
+        impl Isa for $isa {
+            #[inline(always)]
+            unsafe fn run<E: Element, C: Combine, const DIVIDE: bool>(self, job: Job<'_>) {
+                // SAFETY:
+                // - `self` proves that the processor has the features;
+                // - the caller vouches for the job's pointers.
+                unsafe { $fold::<E, C, DIVIDE>(self, job) }
+            }
+
+            #[inline(always)]
+            unsafe fn load_half(self, src: *const u16, numbers: *mut f32, count: usize) {
+                // SAFETY:
+                // - `self` proves that the processor has F16C;
+                // - the caller vouches for the pointers.
+                unsafe { load_half(src, numbers, count) }
+            }
+
+            #[inline(always)]
+            unsafe fn store_half(self, numbers: *const f32, dst: *mut u16, count: usize) {
+                // SAFETY:
+                // - `self` proves that the processor has F16C;
+                // - the caller vouches for the pointers.
+                unsafe { store_half(numbers, dst, count) }
+            }
+        }
+    };
+}
+
+isa!(Avx2, fold_avx2, "avx2,f16c");
+isa!(Avx512, fold_avx512, "avx512f,avx512bw,avx512vl,avx2,f16c");
+
+/// Widens binary16 values.
+///
+/// # Safety
+/// As for [`Element::load`], and the processor has F16C.
+#[inline]
+#[target_feature(enable = "avx,f16c")]
+unsafe fn load_half(src: *const u16, numbers: *mut f32, count: usize) {
+    let whole = count - count % LANES;
+    // SAFETY: no access goes past `count`.
+    unsafe {
+        for i in (0..whole).step_by(LANES) {
+            let wide = _mm256_cvtph_ps(_mm_loadu_si128(src.add(i).cast()));
+            _mm256_storeu_ps(numbers.add(i), wide);
+        }
+        for i in whole..count {
+            numbers.add(i).write(Half::widen(src.add(i).read_unaligned()));
+        }
+    }
+}
+
+/// Rounds to binary16 values, to nearest even whatever the thread's rounding mode is.
+///
+/// # Safety
+/// As for [`Element::store`], and the processor has F16C.
+#[inline]
+#[target_feature(enable = "avx,f16c")]
+unsafe fn store_half(numbers: *const f32, dst: *mut u16, count: usize) {
+    let whole = count - count % LANES;
+    // SAFETY: no access goes past `count`.
+    unsafe {
+        for i in (0..whole).step_by(LANES) {
+            let wide = _mm256_loadu_ps(numbers.add(i));
+            let nan = _mm256_cmp_ps::<_CMP_UNORD_Q>(wide, wide);
+            let settled = _mm256_blendv_ps(wide, _mm256_set1_ps(f32::NAN), nan);
+            let narrow = _mm256_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(settled);
+            _mm_storeu_si128(dst.add(i).cast(), narrow);
+        }
+        for i in whole..count {
+            dst.add(i).write_unaligned(Half::narrow(numbers.add(i).read()));
+        }
+    }
+}
