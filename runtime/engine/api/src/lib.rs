@@ -8,6 +8,8 @@
 
 mod address;
 mod capabilities;
+#[cfg(feature = "conformance")]
+pub mod conformance;
 mod error;
 mod operation;
 mod peer;

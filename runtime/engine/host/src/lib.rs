@@ -1,1 +1,22 @@
-//! The embedded engine: threads of the process over shared memory.
+//! The embedded engine: the calling thread, and worker threads, over shared memory.
+//!
+//! Every rank has one [`Segment`](stepccl_memory::Segment) with its flags and its staging, and
+//! maps those of all others. A rank may be a process or a thread; both take the same path.
+//! `Documentation/engines.md` has the layout of a segment and the contract behind [`HostEngine`].
+#![forbid(unsafe_op_in_unsafe_fn)]
+
+mod check;
+mod config;
+mod engine;
+mod error;
+mod header;
+pub mod kernel;
+mod lane;
+mod layout;
+mod liveness;
+mod region;
+mod waker;
+
+pub use config::{DEFAULT_CHANNEL_MIN_BYTES, HostConfig, MAX_CHANNELS, MAX_RANKS, PeerLink};
+pub use engine::HostEngine;
+pub use error::HostError;

@@ -1,0 +1,54 @@
+//! Ranks learn what became of others.
+
+use crate::{Engine, RankState};
+
+/// Nobody is lost at first; who says it failed is seen by all others, with whom it blames.
+///
+/// # Panics
+///
+/// Where an engine does not conform.
+pub fn announcements(mut engines: Vec<Box<dyn Engine>>) {
+    for engine in &mut engines {
+        assert_eq!(lost(&mut **engine), []);
+    }
+    let Some((failing, others)) = engines.split_first_mut() else { return };
+    let state = RankState::Failed { culprit: 7 };
+    failing.announce(state);
+    assert_eq!(lost(&mut **failing), [], "a rank is no peer of itself");
+    for other in others {
+        assert_eq!(lost(&mut **other), [(0, state)]);
+    }
+}
+
+/// Who leaves in good order is seen to have closed, and a failure outlives its engine; one does
+/// not hide the other.
+///
+/// # Panics
+///
+/// Where an engine does not conform.
+pub fn closing(mut engines: Vec<Box<dyn Engine>>) {
+    let mut expected = Vec::new();
+    drop(engines.pop());
+    expected.insert(0, (engines.len() as u32, RankState::Closed));
+    for engine in &mut engines {
+        assert_eq!(lost(&mut **engine), expected);
+    }
+    if let Some(mut failing) = engines.pop() {
+        let state = RankState::Failed { culprit: expected[0].0 };
+        failing.announce(state);
+        drop(failing);
+        expected.insert(0, (engines.len() as u32, state));
+    }
+    for engine in &mut engines {
+        assert_eq!(lost(&mut **engine), expected);
+    }
+}
+
+/// Ranks lost to `engine` and how, by rank.
+fn lost(engine: &mut dyn Engine) -> Vec<(u32, RankState)> {
+    let mut peers = Vec::new();
+    engine.lost_peers(&mut peers);
+    let mut lost: Vec<_> = peers.into_iter().map(|peer| (peer.rank, peer.state)).collect();
+    lost.sort_by_key(|(rank, _)| *rank);
+    lost
+}

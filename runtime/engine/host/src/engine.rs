@@ -1,0 +1,355 @@
+//! The engine itself: the contract over lanes and regions.
+
+use std::sync::Arc;
+use std::sync::atomic::{Ordering, fence};
+use std::time::Duration;
+
+use stepccl_engine::{
+    Address, Capabilities, Completion, Counters, Engine, EngineError, LostPeer, Operation,
+    RankState, RegionId, Staging, Submission, UserMemory, Wake,
+};
+use stepccl_memory::{MemoryError, Segment, futex};
+use stepccl_plan::{DType, ReduceOp, Targets};
+
+use crate::config::{HostConfig, PeerLink};
+use crate::header;
+use crate::kernel;
+use crate::lane::Lane;
+use crate::layout::{Layout, STATE};
+use crate::liveness::{self, Peer};
+use crate::region::Registry;
+use crate::waker::HostWaker;
+use crate::{HostError, check};
+
+/// Sources of a reduce whose pointers need no allocation.
+const FEW_SOURCES: usize = 16;
+
+/// Moves and adds bytes in shared memory, on the calling thread and on channels.
+#[derive(Debug)]
+pub struct HostEngine {
+    config: HostConfig,
+    layout: Layout,
+    /// Segment of every rank, own included, by rank.
+    lanes: Vec<Lane>,
+    /// Address of the staging of every rank, by rank.
+    staging: Vec<Address>,
+    peers: Vec<Peer>,
+    registry: Registry,
+    waker: Arc<HostWaker>,
+    counters: Counters,
+    /// Value of the own doorbell up to which every ring has been answered by a look at the flags.
+    seen_doorbell: u32,
+    state: RankState,
+}
+
+impl HostEngine {
+    /// Own segment of a rank, to pass to the peers before [`HostEngine::new`]. Its pages are
+    /// given frames now, near the calling thread.
+    ///
+    /// # Errors
+    ///
+    /// [`HostError`] names the value out of range, or why the system refused.
+    pub fn create_segment(config: &HostConfig) -> Result<Segment, HostError> {
+        let layout = config.layout()?;
+        let memory = |source| HostError::Memory { rank: config.rank, source };
+        let name = format!("stepccl-rank-{}", config.rank);
+        let segment = Segment::create(&name, layout.segment_bytes()).map_err(memory)?;
+        segment.populate(0, segment.bytes()).map_err(memory)?;
+        header::write(segment.view(), config.rank, config.ranks, layout).map_err(memory)?;
+        let running = header::encode_state(RankState::Running);
+        segment.view().write_u64(STATE, running).map_err(memory)?;
+        Ok(segment)
+    }
+
+    /// Engine of one rank: `own` is from [`HostEngine::create_segment`] with the same `config`,
+    /// and `peers` has each other rank once, in any order.
+    ///
+    /// # Errors
+    ///
+    /// [`HostError::Header`] names the rank and the field in which a segment differs from this
+    /// rank's configuration; [`HostError::BadLinks`] the rank whose link lacks; and otherwise as
+    /// [`HostEngine::create_segment`].
+    pub fn new(config: HostConfig, own: Segment, peers: Vec<PeerLink>) -> Result<Self, HostError> {
+        let layout = config.layout()?;
+        let (lanes, peers) = connect(&config, layout, own, peers)?;
+        let mut registry = Registry::new();
+        let mut staging = Vec::with_capacity(lanes.len());
+        for (lane, rank) in lanes.iter().zip(0..) {
+            let memory = UserMemory {
+                base: lane.segment().base().wrapping_add(layout.staging()),
+                bytes: layout.staging_bytes() as u64,
+                writable: true,
+            };
+            let region = registry.register_staging(memory).map_err(|_| HostError::BadRank {
+                rank,
+                ranks: config.ranks,
+                limit: crate::MAX_RANKS,
+            })?;
+            staging.push(Address::start_of(region));
+        }
+        let own = &lanes[config.rank as usize];
+        Ok(Self {
+            waker: Arc::new(HostWaker::new(own.clone())),
+            seen_doorbell: own.doorbell().load(Ordering::Acquire),
+            config,
+            layout,
+            lanes,
+            staging,
+            peers,
+            registry,
+            counters: Counters::default(),
+            state: RankState::Running,
+        })
+    }
+
+    #[inline]
+    fn own(&self) -> &Lane {
+        // `new` checked that the rank is one of the ranks.
+        &self.lanes[self.config.rank as usize]
+    }
+
+    #[inline]
+    fn copy(&mut self, src: Address, dst: Address, bytes: u64) -> Result<Submission, EngineError> {
+        let copy = check::copy(self.registry.table(), src, dst, bytes)?;
+        // SAFETY:
+        // - Both ranges are in registered memory, which is valid until it is unregistered; that
+        //   takes `&mut self`, so not during this call.
+        // - The destination may be written, and the ranges do not overlap.
+        unsafe { kernel::copy(copy.dst, copy.src, copy.bytes) };
+        self.counters.copied_bytes += bytes;
+        self.counters.inline_operations += 1;
+        Ok(Submission::Done)
+    }
+
+    fn reduce(
+        &mut self,
+        srcs: &[Address],
+        dst: Address,
+        count: u64,
+        (dtype, op, divisor): (DType, ReduceOp, u32),
+    ) -> Result<Submission, EngineError> {
+        let table = self.registry.table();
+        let (to, bytes) = check::reduce_dst(table, srcs.len(), dst, count, dtype)?;
+        let mut few = [std::ptr::null(); FEW_SOURCES];
+        let mut many;
+        let from: &mut [*const u8] = if srcs.len() <= FEW_SOURCES {
+            &mut few[..srcs.len()]
+        } else {
+            many = vec![std::ptr::null(); srcs.len()];
+            &mut many
+        };
+        for (from, src) in from.iter_mut().zip(srcs) {
+            *from = check::reduce_src(table, *src, (to, dst), bytes, dtype)?;
+        }
+        // SAFETY:
+        // - All ranges are of `count` elements in registered memory, which is valid until it is
+        //   unregistered; that takes `&mut self`, so not during this call.
+        // - The destination may be written, and each source is it or does not overlap it.
+        // - Every pointer is aligned to the element, and every pattern of bits is an element.
+        unsafe { kernel::reduce(to, from, count as usize, dtype, op, divisor) };
+        self.counters.reduced_bytes += bytes;
+        self.counters.inline_operations += 1;
+        Ok(Submission::Done)
+    }
+
+    /// Ring the doorbell of `lane` if its rank sleeps. After a fence behind the store of a flag.
+    #[inline]
+    fn wake_sleeper(lane: &Lane, wakes: &mut u64) -> Result<(), EngineError> {
+        if lane.sleeping().load(Ordering::Relaxed) != 0 {
+            lane.ring().map_err(system)?;
+            *wakes += 1;
+        }
+        Ok(())
+    }
+
+    fn unknown_flag(&self, rank: u32, flag: u32) -> EngineError {
+        EngineError::UnknownFlag { rank, flag, flags: self.layout.flags() }
+    }
+}
+
+impl Engine for HostEngine {
+    fn name(&self) -> &'static str {
+        "host"
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            reduces: true,
+            peer_user_memory: false,
+            channels: self.config.channels,
+            max_reduce_sources: check::MAX_SOURCES,
+            flags: self.layout.flags(),
+        }
+    }
+
+    fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    unsafe fn register(&mut self, memory: UserMemory) -> Result<RegionId, EngineError> {
+        self.registry.register(memory)
+    }
+
+    fn unregister(&mut self, region: RegionId) -> Result<(), EngineError> {
+        self.registry.unregister(region)
+    }
+
+    fn staging(&self, rank: u32) -> Option<Staging> {
+        let base = *self.staging.get(rank as usize)?;
+        Some(Staging { base, bytes: self.layout.staging_bytes() as u64 })
+    }
+
+    fn submit(&mut self, operation: &Operation<'_>) -> Result<Submission, EngineError> {
+        match *operation {
+            Operation::Copy { src, dst, bytes } => self.copy(src, dst, bytes),
+            Operation::Reduce { srcs, dst, count, dtype, op, divisor } => {
+                self.reduce(srcs, dst, count, (dtype, op, divisor))
+            }
+        }
+    }
+
+    fn reap(&mut self, _completions: &mut Vec<Completion>) -> Result<(), EngineError> {
+        Ok(())
+    }
+
+    fn signal(&mut self, to: Targets, flag: u32, value: u64) -> Result<(), EngineError> {
+        let known = match to {
+            Targets::One(rank) => self.lanes.get(rank as usize).map(|_| rank),
+            Targets::All => Some(self.config.rank),
+        };
+        let word = known.and_then(|_| self.own().flag(flag)).ok_or_else(|| match to {
+            Targets::One(rank) => self.unknown_flag(rank, flag),
+            Targets::All => self.unknown_flag(self.config.rank, flag),
+        })?;
+        // Everything this thread wrote before is visible to whoever sees the value.
+        word.store(value, Ordering::Release);
+        // Pairs with the fence of a parking rank: either it sees the flag, or this thread sees it
+        // sleeping.
+        fence(Ordering::SeqCst);
+        self.counters.signals += 1;
+        let wakes = &mut self.counters.wakes;
+        match to {
+            Targets::One(rank) => {
+                if let Some(lane) = self.lanes.get(rank as usize) {
+                    Self::wake_sleeper(lane, wakes)?;
+                }
+            }
+            Targets::All => {
+                for lane in &self.lanes {
+                    // The own sleeping word is 0: this thread is awake.
+                    Self::wake_sleeper(lane, wakes)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn flag(&self, from: u32, flag: u32) -> Result<u64, EngineError> {
+        match self.lanes.get(from as usize).and_then(|lane| lane.flag(flag)) {
+            Some(word) => Ok(word.load(Ordering::Acquire)),
+            None => Err(self.unknown_flag(from, flag)),
+        }
+    }
+
+    fn park(
+        &mut self,
+        ready: &mut dyn FnMut(&dyn Engine) -> bool,
+        limit: Duration,
+    ) -> Result<(), EngineError> {
+        let own = self.own();
+        own.sleeping().store(1, Ordering::Relaxed);
+        // Pairs with the fence of signallers and wakers, see `signal` and `Lane::nudge`: a flag
+        // or doorbell that the looks below miss was stored by someone who sees this rank asleep.
+        fence(Ordering::SeqCst);
+        let doorbell = own.doorbell().load(Ordering::Acquire);
+        let awake = doorbell != self.seen_doorbell || ready(&*self);
+        let own = self.own();
+        let slept =
+            if awake { Ok(()) } else { futex::wait(own.doorbell(), doorbell, limit).map(drop) };
+        own.sleeping().store(0, Ordering::Relaxed);
+        let seen = own.doorbell().load(Ordering::Acquire);
+        self.seen_doorbell = seen;
+        self.counters.sleeps += u64::from(!awake);
+        slept.map_err(system)
+    }
+
+    fn waker(&self) -> Arc<dyn Wake> {
+        self.waker.clone()
+    }
+
+    fn announce(&mut self, state: RankState) {
+        self.state = state;
+        self.own().state().store(header::encode_state(state), Ordering::Release);
+        for peer in &self.peers {
+            // A peer that the system will not wake finds the state when its own limit ends.
+            let _ = self.lanes[peer.rank as usize].nudge();
+        }
+    }
+
+    fn lost_peers(&mut self, lost: &mut Vec<LostPeer>) {
+        liveness::lost_peers(&self.peers, &self.lanes, lost);
+    }
+}
+
+impl Drop for HostEngine {
+    fn drop(&mut self) {
+        if self.state == RankState::Running {
+            self.announce(RankState::Closed);
+        }
+    }
+}
+
+/// Lanes of all ranks by rank, and what else is known of the peers, by rank.
+fn connect(
+    config: &HostConfig,
+    layout: Layout,
+    own: Segment,
+    links: Vec<PeerLink>,
+) -> Result<(Vec<Lane>, Vec<Peer>), HostError> {
+    let HostConfig { rank: own_rank, ranks, .. } = *config;
+    let mut segments: Vec<_> = (0..ranks).map(|_| None).collect();
+    let mut counts = vec![0usize; ranks as usize];
+    let mut peers = Vec::with_capacity(links.len());
+    segments[own_rank as usize] = Some(own);
+    counts[own_rank as usize] = 1;
+    for PeerLink { rank, pid, segment, socket } in links {
+        let Some(count) = counts.get_mut(rank as usize) else {
+            return Err(HostError::BadRank { rank, ranks, limit: crate::MAX_RANKS });
+        };
+        *count += 1;
+        segments[rank as usize] = Some(segment);
+        peers.push(Peer { rank, pid, socket });
+    }
+    if let Some((rank, count)) = (0..).zip(counts).find(|(_, count)| *count != 1) {
+        let links = if rank == own_rank { count - 1 } else { count };
+        return Err(HostError::BadLinks { rank, links, ranks });
+    }
+    peers.sort_by_key(|peer| peer.rank);
+
+    let mut lanes = Vec::with_capacity(ranks as usize);
+    for (segment, rank) in segments.into_iter().flatten().zip(0..) {
+        header::check(segment.view(), rank, ranks, layout)?;
+        let memory = |source| HostError::Memory { rank, source };
+        // Flags are read in the first wait, which should not be the one that faults.
+        segment.populate(0, Layout::flag(layout.flags())).map_err(memory)?;
+        let bytes = segment.bytes();
+        let lane = Lane::new(Arc::new(segment), layout).ok_or(HostError::Header {
+            rank,
+            field: "the segment's length",
+            expected: layout.segment_bytes() as u64,
+            found: bytes as u64,
+        })?;
+        lanes.push(lane);
+    }
+    Ok((lanes, peers))
+}
+
+fn system(error: MemoryError) -> EngineError {
+    match error {
+        MemoryError::System { call, errno } => {
+            EngineError::System { call, message: errno.to_string() }
+        }
+        other => EngineError::System { call: "shared memory", message: other.to_string() },
+    }
+}

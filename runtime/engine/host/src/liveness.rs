@@ -1,0 +1,53 @@
+//! Who of the peers will not signal any more.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::Ordering;
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use stepccl_engine::{LostPeer, RankState};
+
+use crate::header::decode_state;
+use crate::lane::Lane;
+
+/// What is known of one peer besides its segment.
+#[derive(Debug)]
+pub(crate) struct Peer {
+    pub(crate) rank: u32,
+    pub(crate) pid: u32,
+    pub(crate) socket: Option<OwnedFd>,
+}
+
+/// Append the peers that died, closed or failed, by rank.
+pub(crate) fn lost_peers(peers: &[Peer], lanes: &[Lane], lost: &mut Vec<LostPeer>) {
+    // Sockets first: what a process announced before it ended is in its segment afterwards.
+    let ended = ended_sockets(peers);
+    lost.extend(peers.iter().zip(ended).filter_map(|(peer, ended)| {
+        let word = lanes.get(peer.rank as usize)?.state().load(Ordering::Acquire);
+        let state = decode_state(word, peer.rank);
+        let gone = ended || state != RankState::Running;
+        gone.then_some(LostPeer { rank: peer.rank, pid: peer.pid, state })
+    }));
+}
+
+/// For each peer, whether its socket says that the process is gone.
+fn ended_sockets(peers: &[Peer]) -> Vec<bool> {
+    let mut ended = vec![false; peers.len()];
+    // Hang-ups are told without being asked for. A Unix socket hangs up when the process at its
+    // other end is gone; data that waits to be read is no end.
+    let (places, mut polled): (Vec<_>, Vec<_>) = peers
+        .iter()
+        .enumerate()
+        .filter_map(|(place, peer)| {
+            let socket = peer.socket.as_ref()?;
+            Some((place, PollFd::new(socket.as_fd(), PollFlags::empty())))
+        })
+        .unzip();
+    // A poll that fails knows nothing; the state words still speak.
+    if !polled.is_empty() && poll(&mut polled, PollTimeout::ZERO).is_ok_and(|ready| ready > 0) {
+        let gone = PollFlags::POLLHUP | PollFlags::POLLERR;
+        for (place, fd) in places.into_iter().zip(&polled) {
+            ended[place] = fd.revents().is_some_and(|events| events.intersects(gone));
+        }
+    }
+    ended
+}
