@@ -1,0 +1,28 @@
+# One door to everything; each line calls a script.
+
+.DEFAULT_GOAL := help
+.PHONY: help setup run check test bench doc clean
+
+help: ## show this list
+	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: ## install what the other targets need, into the cache folder; skips what is there
+	@scripts/setup
+
+run: ## train a small network with two processes on stepccl, then on gloo, and compare
+	@scripts/run
+
+check: ## format, lints and unit tests: before each commit
+	@scripts/check
+
+test: ## everything CI runs
+	@scripts/test
+
+bench: ## latency and bandwidth of all_reduce between two processes
+	@scripts/bench
+
+doc: ## build the API documentation
+	@scripts/doc
+
+clean: ## remove what was built; the cache folder stays
+	@scripts/clean

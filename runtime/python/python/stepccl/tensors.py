@@ -1,0 +1,154 @@
+"""What the backend asks of a tensor, and the memory behind it."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+from torch.distributed import ReduceOp
+
+from .errors import NotSupportedError
+
+_DTYPES = {
+    torch.float32: "float32",
+    torch.float64: "float64",
+    torch.float16: "float16",
+    torch.bfloat16: "bfloat16",
+    torch.int32: "int32",
+    torch.int64: "int64",
+    torch.uint8: "uint8",
+}
+
+_OPS = {
+    ReduceOp.RedOpType.SUM: "sum",
+    ReduceOp.RedOpType.MAX: "max",
+    ReduceOp.RedOpType.MIN: "min",
+    ReduceOp.RedOpType.AVG: "avg",
+}
+
+
+def dtype_name(what: str, tensor: Tensor) -> str:
+    """The element type as the extension names it.
+
+    Raises TypeError for a tensor that cannot be moved: type, device or layout.
+    """
+    if tensor.device.type != "cpu":
+        raise TypeError(
+            f"{what}: tensor on {tensor.device}; this build of stepccl moves CPU tensors only"
+        )
+    if tensor.layout is not torch.strided:
+        raise TypeError(f"{what}: tensor with layout {tensor.layout}; only dense tensors are moved")
+    name = _DTYPES.get(tensor.dtype)
+    if name is None:
+        raise TypeError(
+            f"{what}: dtype {tensor.dtype}; supported are {', '.join(_DTYPES.values())}"
+        )
+    return name
+
+
+def op_name(what: str, op: ReduceOp | ReduceOp.RedOpType) -> str:
+    """The reduction as the extension names it.
+
+    Raises NotSupportedError for one that it does not have.
+    """
+    kind = getattr(op, "op", op)
+    name = _OPS.get(kind)
+    if name is None:
+        raise NotSupportedError(
+            f"{what}: reduce op {getattr(kind, 'name', kind)}; "
+            f"supported are {', '.join(n.upper() for n in _OPS.values())}"
+        )
+    return name
+
+
+def one(what: str, tensors: Sequence[Tensor]) -> Tensor:
+    """The only tensor of a list.
+
+    Raises ValueError for another number of them.
+    """
+    if len(tensors) != 1:
+        raise ValueError(f"{what}: {len(tensors)} tensors given; CPU ranks take exactly 1")
+    return tensors[0]
+
+
+def same_blocks(what: str, blocks: Sequence[Tensor], size: int, like: Tensor) -> None:
+    """Check a list of one tensor a rank against the tensor on the other side.
+
+    Raises ValueError for the wrong number of tensors, NotSupportedError for uneven sizes,
+    TypeError for mixed types.
+    """
+    if len(blocks) != size:
+        raise ValueError(f"{what}: {len(blocks)} tensors in the list; one a rank is {size}")
+    for index, block in enumerate(blocks):
+        if block.dtype != like.dtype:
+            raise TypeError(
+                f"{what}: tensor {index} is {block.dtype}, the other side is {like.dtype}"
+            )
+        if block.device != like.device:
+            raise TypeError(
+                f"{what}: tensor {index} is on {block.device}, the other side on {like.device}"
+            )
+        if block.numel() != like.numel():
+            raise NotSupportedError(
+                f"{what}: tensor {index} has {block.numel()} elements, the other side "
+                f"{like.numel()}; uneven sizes are not supported yet"
+            )
+
+
+def joined_blocks(what: str, whole: Tensor, part: Tensor, size: int) -> None:
+    """Check a tensor of all ranks' blocks against one block.
+
+    Raises ValueError or TypeError.
+    """
+    if whole.dtype != part.dtype:
+        raise TypeError(f"{what}: one tensor is {whole.dtype}, the other {part.dtype}")
+    if whole.device != part.device:
+        raise TypeError(f"{what}: one tensor is on {whole.device}, the other on {part.device}")
+    if whole.numel() != part.numel() * size:
+        raise ValueError(
+            f"{what}: {whole.numel()} elements on one side, {part.numel()} on the other; "
+            f"the first must be {size} times the second for {size} ranks"
+        )
+
+
+class Memory:
+    """Addresses for one operation.
+
+    A tensor whose elements do not lie in a row is moved through a copy that does; `restore` then
+    has what must be copied back when the operation is done.
+    """
+
+    __slots__ = ("keep", "restore")
+
+    def __init__(self) -> None:
+        self.keep: list[Tensor] = []
+        self.restore: list[tuple[Tensor, Tensor]] = []
+
+    def read(self, tensor: Tensor) -> int:
+        """Address of a tensor that the operation reads."""
+        if not _plain(tensor):
+            tensor = tensor.detach().resolve_neg().contiguous()
+        self.keep.append(tensor)
+        return tensor.data_ptr()
+
+    def write(self, tensor: Tensor) -> int:
+        """Address of a tensor that the operation writes in full."""
+        if not _plain(tensor):
+            copy = torch.empty(tensor.shape, dtype=tensor.dtype)
+            self.restore.append((tensor, copy))
+            tensor = copy
+        self.keep.append(tensor)
+        return tensor.data_ptr()
+
+    def update(self, tensor: Tensor) -> int:
+        """Address of a tensor that the operation reads and then writes."""
+        if not _plain(tensor):
+            copy = torch.empty(tensor.shape, dtype=tensor.dtype)
+            copy.copy_(tensor.detach())
+            self.restore.append((tensor, copy))
+            tensor = copy
+        self.keep.append(tensor)
+        return tensor.data_ptr()
+
+
+def _plain(tensor: Tensor) -> bool:
+    return tensor.is_contiguous() and not tensor.is_neg()

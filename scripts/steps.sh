@@ -1,0 +1,25 @@
+# The steps that scripts/check and scripts/test share: source after lib.sh.
+
+check_steps() {
+    step "format" cargo fmt --all --check
+    step "lints" cargo clippy --quiet --locked --workspace --all-targets -- -D warnings
+    step "unit tests" cargo test --quiet --locked --workspace
+}
+
+loom() {
+    # Its own target folder, or the flag would rebuild everything each time.
+    RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=$target/loom \
+        cargo test --quiet --locked --release -p stepccl-device --lib -- loom
+}
+
+style() { scripts/python 2.15 -m pytest -q -p no:cacheprovider tests/style; }
+
+types() {
+    # Checked against the stubs of the extension; torch's own types are left out of it.
+    scripts/python 2.15 -m mypy --no-error-summary --strict --follow-imports=silent \
+        --ignore-missing-imports --cache-dir "$root/build/mypy" runtime/python/python/stepccl
+}
+
+licences() { "$deny_root/bin/cargo-deny" --locked --log-level error check licenses bans sources; }
+
+python_tests() { scripts/build-python "$1" && scripts/python "$1" -m pytest -q -p no:cacheprovider tests/python; }
