@@ -326,7 +326,7 @@ struct dma_engine_cqe {
  *	cq_head		caller		driver	store-release / load-acquire
  *	sq_flags	driver		caller	&enum dma_engine_sq_flags
  *	cq_flags	caller		driver	&enum dma_engine_cq_flags
- *	cq_overflow	driver		caller	completions lost, see below
+ *	cq_stalls	driver		caller	how often the CQ held the SQ up
  *
  * The driver keeps heads and tails of its own and never reads back a word that
  * it wrote. It takes sq_tail and cq_head as claims: a claim that is not a
@@ -335,9 +335,10 @@ struct dma_engine_cqe {
  *
  * A completion slot is reserved when an entry is taken, so that posting a
  * completion cannot fail. When all slots are taken or reserved the driver leaves
- * entries in the SQ and sets DMA_ENGINE_SQ_CQ_FULL until the caller moves cq_head.
- * Nothing is lost then. Only on a failed ring can completions find no slot; they
- * are counted in cq_overflow.
+ * entries in the SQ, counts that in cq_stalls and sets DMA_ENGINE_SQ_CQ_FULL until
+ * the caller has moved cq_head and ENTER or the polling thread takes entries
+ * again. Nothing is ever lost. A caller that has no more operations under way than
+ * the CQ has slots never meets this.
  *
  * poll(2): POLLIN, a completion is there; POLLOUT, the SQ has room; POLLERR, the
  * ring has failed; POLLPRI, a request waits for the proxy.
@@ -487,7 +488,8 @@ struct dma_engine_query {
  * @cq_head: Word: next completion the caller reads.
  * @cq_tail: Word: next completion slot the driver fills.
  * @cq_flags: Word: &enum dma_engine_cq_flags.
- * @cq_overflow: Word: completions that found no slot, counted modulo 2^32.
+ * @cq_stalls: Word: times that entries had to wait for a completion slot, modulo
+ *             2^32.
  * @cq_entries: First of the completion entries.
  * @__reserved: 0.
  *
@@ -502,7 +504,7 @@ struct dma_engine_ring_offsets {
 	__u32 cq_head;
 	__u32 cq_tail;
 	__u32 cq_flags;
-	__u32 cq_overflow;
+	__u32 cq_stalls;
 	__u32 cq_entries;
 	__u32 __reserved[3];
 };

@@ -114,7 +114,7 @@ proptest! {
         let (at, total) = RingOffsets::lay_out(sq, cq).unwrap();
         let words = [
             at.sq_head, at.sq_tail, at.sq_flags, at.cq_head, at.cq_tail, at.cq_flags,
-            at.cq_overflow,
+            at.cq_stalls,
         ];
         let mut ranges: Vec<_> = words.iter().map(|word| *word..word + 4).collect();
         ranges.push(at.sq_entries..at.sq_entries + 64 * sq);

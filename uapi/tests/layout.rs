@@ -70,7 +70,7 @@ fn mirror() -> Facts {
             op_timeout_ms, max_region_bytes, pinned_limit_bytes, pinned_bytes,
         }
         "dma_engine_ring_offsets" = RingOffsets {
-            sq_head, sq_tail, sq_flags, sq_entries, cq_head, cq_tail, cq_flags, cq_overflow,
+            sq_head, sq_tail, sq_flags, sq_entries, cq_head, cq_tail, cq_flags, cq_stalls,
             cq_entries, reserved,
         }
         "dma_engine_ring_setup" = RingSetup {

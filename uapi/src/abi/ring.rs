@@ -48,8 +48,8 @@ pub struct RingOffsets {
     pub cq_tail: u32,
     /// Bits of [`cq_flags`].
     pub cq_flags: u32,
-    /// Completions that found no slot.
-    pub cq_overflow: u32,
+    /// Times that entries had to wait for a completion slot.
+    pub cq_stalls: u32,
     /// First of the completion entries.
     pub cq_entries: u32,
     /// 0.
@@ -81,7 +81,7 @@ impl RingOffsets {
             sq_tail: 0,
             cq_head: LINE,
             cq_tail: 2 * LINE,
-            cq_overflow: 2 * LINE + WORD_BYTES,
+            cq_stalls: 2 * LINE + WORD_BYTES,
             sq_head: 3 * LINE,
             // Flags seldom change: alone on their lines they stay in both caches.
             sq_flags: 4 * LINE,
