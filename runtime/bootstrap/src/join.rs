@@ -1,0 +1,62 @@
+//! From a store to a mesh.
+
+use crate::auth::Nonce;
+use crate::host::Host;
+use crate::info::{Info, nodes};
+use crate::link::{Listener, Session, link_all};
+use crate::rendezvous::{Gathered, Rendezvous};
+use crate::{BootstrapError, JoinConfig, Mesh, Store};
+
+/// Find and authenticate the other ranks of a communicator.
+///
+/// All ranks call it; it returns when every rank has published itself and this rank has a link to
+/// every other rank of its host. A rank on another host has no link: the caller decides what that
+/// means. A rank that fails tells the others through the store, so that all end at once.
+///
+/// # Errors
+///
+/// - [`BootstrapError::Argument`]: a field of `config` breaks its rule.
+/// - [`BootstrapError::DuplicateRank`]: another process holds this rank; the other ranks get
+///   [`BootstrapError::Refused`] if they still wait.
+/// - [`BootstrapError::Refused`]: another world size, version, secret or user, or a rank gave up.
+/// - [`BootstrapError::Timeout`]: names the ranks that did not come.
+/// - [`BootstrapError::PeerLost`]: a rank ended after it published itself.
+/// - [`BootstrapError::BadInfo`], [`BootstrapError::BadEntry`], [`BootstrapError::Protocol`]:
+///   something that is not this protocol wrote to the store or a socket.
+/// - [`BootstrapError::Store`], [`BootstrapError::System`], [`BootstrapError::Secret`].
+pub fn join(store: &dyn Store, config: JoinConfig) -> Result<Mesh, BootstrapError> {
+    let deadline = config.check()?;
+    let rendezvous = Rendezvous::new(store, &config, deadline);
+    attempt(&rendezvous, &config, deadline).inspect_err(|error| rendezvous.refuse(error))
+}
+
+fn attempt(
+    rendezvous: &Rendezvous<'_>,
+    config: &JoinConfig,
+    deadline: std::time::Instant,
+) -> Result<Mesh, BootstrapError> {
+    let host = Host::read()?;
+    rendezvous.claim(&host)?;
+    let secret = rendezvous.secret()?;
+    // Listening before it is published: from then on, nobody listening means the rank ended.
+    let listener = Listener::bind()?;
+    let mut nonce = Nonce::default();
+    getrandom::fill(&mut nonce).map_err(|e| BootstrapError::system("getrandom", e))?;
+    let own = Info {
+        rank: config.rank,
+        ranks: config.ranks,
+        pid: host.pid,
+        uid: host.uid,
+        host: host.id,
+        socket: *listener.id(),
+        nonce,
+        node: host.node,
+        note: config.note.clone(),
+    };
+    let Gathered { secret, infos } = rendezvous.gather(&own, secret)?;
+    let nodes = nodes(&infos);
+    let session = Session { name: config.name.clone(), rank: config.rank, secret, infos };
+    let (links, warnings) = link_all(&session, &listener, &nodes, rendezvous, deadline)?;
+    let notes = session.infos.into_iter().map(|signed| signed.info.note).collect();
+    Ok(Mesh::new(session.name, config.rank, nodes, notes, links, warnings))
+}
