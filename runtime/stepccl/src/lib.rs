@@ -1,1 +1,74 @@
-//! Collective communication on DMA engines: communicators, executor, work.
+//! Collective communication on DMA engines.
+//!
+//! A [`Communicator`] joins ranks (processes, threads, or both) and runs collectives between
+//! them. A collective is compiled to a plan, the plan to operations on an engine, and the engine
+//! moves the bytes. Today there is one engine, `host`: threads of the process over shared memory.
+//!
+//! ```
+//! use stepccl::{Communicator, Config, MemoryStore, ReduceOp};
+//!
+//! let store = MemoryStore::new();
+//! std::thread::scope(|scope| {
+//!     for rank in 0..2 {
+//!         let store = &store;
+//!         scope.spawn(move || -> Result<(), stepccl::Error> {
+//!             let ranks = Communicator::new(store, "world.0", rank, 2, &Config::default())?;
+//!             let mut data = [rank as f32 + 1.0; 5];
+//!             ranks.all_reduce_in_place(&mut data, ReduceOp::Sum)?;
+//!             assert_eq!(data, [3.0; 5]);
+//!             Ok(())
+//!         });
+//!     }
+//! });
+//! ```
+//!
+//! Before: `runtime/python/src/communicator.rs`. After: `runtime/stepccl/src/communicator.rs`.
+
+mod agreement;
+mod bound;
+mod call;
+mod collective;
+mod communicator;
+mod config;
+mod connect;
+mod context;
+mod element;
+mod environment;
+mod error;
+mod geometry;
+mod inner;
+mod interim;
+mod measure;
+mod memory;
+mod pair;
+mod plans;
+mod prepared;
+mod progress;
+mod rounds;
+mod size;
+mod stats;
+mod task;
+mod work;
+
+pub use call::Call;
+pub use communicator::Communicator;
+pub use config::Config;
+pub use element::Element;
+pub use error::{Error, LossReason, OperationName, Ranks, With};
+pub use memory::Memory;
+pub use size::parse_size;
+pub use stats::Stats;
+pub use work::{Keep, Outcome, Work};
+
+pub use stepccl_bootstrap::{
+    BootstrapError, FileStore, MemoryStore, PrefixStore, Secret, Store, StoreError,
+};
+pub use stepccl_engine::Counters;
+pub use stepccl_plan::{Algorithm, Collective, DType, Plan, ReduceOp, Topology};
+pub use interim::{Choice, Figures};
+
+/// Name of the processor's instructions that the host engine adds with.
+#[must_use]
+pub fn simd_level() -> &'static str {
+    stepccl_engine_host::kernel::Level::best().name()
+}

@@ -1,0 +1,41 @@
+//! Names as the Python package writes them.
+
+use pyo3::PyResult;
+use pyo3::exceptions::PyValueError;
+use stepccl::{Collective, DType, ReduceOp};
+
+/// torch's names of the element types.
+pub(crate) const DTYPES: [(&str, DType); 7] = [
+    ("float32", DType::F32),
+    ("float64", DType::F64),
+    ("float16", DType::F16),
+    ("bfloat16", DType::Bf16),
+    ("int32", DType::I32),
+    ("int64", DType::I64),
+    ("uint8", DType::U8),
+];
+
+fn unknown<T>(what: &str, name: &str, known: &[&str]) -> PyResult<T> {
+    Err(PyValueError::new_err(format!("{what} = {name:?}: must be one of {}", known.join(", "))))
+}
+
+pub(crate) fn dtype(name: &str) -> PyResult<DType> {
+    match DTYPES.iter().find(|(n, _)| *n == name) {
+        Some((_, dtype)) => Ok(*dtype),
+        None => unknown("dtype", name, &DTYPES.map(|(n, _)| n)),
+    }
+}
+
+pub(crate) fn op(name: &str) -> PyResult<ReduceOp> {
+    match ReduceOp::ALL.into_iter().find(|op| op.name() == name) {
+        Some(op) => Ok(op),
+        None => unknown("op", name, &ReduceOp::ALL.map(ReduceOp::name)),
+    }
+}
+
+pub(crate) fn collective(name: &str, root: u32) -> PyResult<Collective> {
+    match Collective::from_name(name) {
+        Some(collective) => Ok(collective.with_root(root)),
+        None => unknown("collective", name, &Collective::ALL.map(Collective::name)),
+    }
+}

@@ -1,0 +1,81 @@
+//! Handle of an operation, for Python.
+
+use std::time::Duration;
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+use crate::errors::to_python;
+
+/// One operation that was started.
+#[pyclass(frozen, module = "stepccl._core")]
+#[derive(Debug)]
+pub(crate) struct Work(pub State);
+
+/// An operation that ended before the call returned has no handle.
+#[derive(Debug)]
+pub(crate) enum State {
+    Done,
+    Started(stepccl::Work),
+}
+
+/// A time from Python: none, or seconds above 0.
+pub(crate) fn seconds(timeout_s: Option<f64>) -> PyResult<Option<Duration>> {
+    timeout_s
+        .map(|s| {
+            Duration::try_from_secs_f64(s)
+                .ok()
+                .filter(|d| !d.is_zero())
+                .ok_or_else(|| PyValueError::new_err(format!("timeout_s = {s}: must be above 0 seconds")))
+        })
+        .transpose()
+}
+
+#[pymethods]
+impl Work {
+    /// Return when it is done; raise its error.
+    #[pyo3(signature = (timeout_s=None))]
+    fn wait(&self, py: Python<'_>, timeout_s: Option<f64>) -> PyResult<()> {
+        let limit = seconds(timeout_s)?;
+        match &self.0 {
+            State::Done => Ok(()),
+            State::Started(work) => py.detach(|| work.wait(limit)).map_err(|e| to_python(&e)),
+        }
+    }
+
+    /// Whether it ended, well or not.
+    fn is_done(&self) -> bool {
+        match &self.0 {
+            State::Done => true,
+            State::Started(work) => work.is_done(),
+        }
+    }
+
+    /// Its error, if it ended with one.
+    fn exception(&self) -> Option<PyErr> {
+        match &self.0 {
+            State::Done => None,
+            State::Started(work) => work.outcome()?.err().map(|e| to_python(&e)),
+        }
+    }
+
+    /// Call back once when it ends; at once if it has.
+    fn on_done(&self, py: Python<'_>, callback: Py<PyAny>) -> PyResult<()> {
+        match &self.0 {
+            State::Done => callback.call1(py, (py.None(),)).map(drop),
+            State::Started(work) => {
+                let call = move |outcome: &stepccl::Outcome| {
+                    // No interpreter, no one to tell.
+                    let _ = Python::try_attach(|py| {
+                        let error = outcome.as_ref().err().map(to_python);
+                        if let Err(raised) = callback.call1(py, (error,)) {
+                            raised.write_unraisable(py, Some(callback.bind(py)));
+                        }
+                    });
+                };
+                py.detach(|| work.on_done(call));
+                Ok(())
+            }
+        }
+    }
+}

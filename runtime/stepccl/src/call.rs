@@ -1,0 +1,101 @@
+//! One collective call: what is asked for, checked before anything starts.
+
+use stepccl_plan::{Collective, DType, ReduceOp};
+
+use crate::{Error, Memory};
+
+/// Largest block in bytes: what one region can address.
+const MAX_BLOCK_BYTES: u64 = 1 << 40;
+
+/// A collective with its buffers.
+#[derive(Clone, Debug)]
+pub struct Call {
+    /// Which collective, with its root.
+    pub collective: Collective,
+    /// Type of the elements.
+    pub dtype: DType,
+    /// How contributions are combined; ignored where nothing is combined.
+    pub op: ReduceOp,
+    /// Elements of one block (see [`Collective`] for what a block is).
+    pub count: usize,
+    /// Input blocks of this rank.
+    pub input: Memory,
+    /// Output blocks of this rank.
+    pub output: Memory,
+}
+
+impl Call {
+    /// Bytes of one block; checked to fit by [`Call::check`].
+    pub(crate) const fn block_bytes(&self) -> usize {
+        self.count.saturating_mul(self.dtype.size())
+    }
+
+    /// Bytes of the larger of input and output of `rank`, as logs and errors show them.
+    pub(crate) fn message_bytes(&self, rank: u32, ranks: u32) -> u64 {
+        let blocks = self
+            .collective
+            .input_blocks(rank, ranks)
+            .max(self.collective.output_blocks(rank, ranks));
+        self.block_bytes() as u64 * u64::from(blocks)
+    }
+
+    /// Refuse a call that cannot be right.
+    pub(crate) fn check(&self, rank: u32, ranks: u32) -> Result<(), Error> {
+        if let Some(root) = self.collective.root()
+            && root >= ranks
+        {
+            return Err(Error::invalid("root", root, format!("must be less than {ranks}, the number of ranks")));
+        }
+        let block = (self.count as u64)
+            .checked_mul(self.dtype.size() as u64)
+            .filter(|&b| b.checked_mul(u64::from(ranks)).is_some_and(|all| all <= MAX_BLOCK_BYTES));
+        let Some(block) = block else {
+            return Err(Error::invalid(
+                "count",
+                self.count,
+                format!("all blocks together must be at most 2^40 bytes ({} bytes an element, {ranks} ranks)", self.dtype.size()),
+            ));
+        };
+        let align = self.dtype.size();
+        let inputs = self.collective.input_blocks(rank, ranks);
+        let outputs = self.collective.output_blocks(rank, ranks);
+        self.input.check("input", inputs, block, align)?;
+        self.output.check("output", outputs, block, align)?;
+        self.check_overlap(rank, inputs, outputs)
+    }
+
+    /// The block of the output that may be the very memory of which block of the input.
+    fn in_place(&self, rank: u32) -> Option<(u32, u32)> {
+        match self.collective {
+            Collective::AllReduce | Collective::Broadcast { .. } | Collective::Reduce { .. } => {
+                Some((0, 0))
+            }
+            Collective::AllGather | Collective::Gather { .. } => Some((0, rank)),
+            Collective::ReduceScatter | Collective::Scatter { .. } => Some((rank, 0)),
+            _ => None,
+        }
+    }
+
+    fn check_overlap(&self, rank: u32, inputs: u32, outputs: u32) -> Result<(), Error> {
+        let bytes = self.block_bytes();
+        if bytes == 0 || inputs == 0 || outputs == 0 {
+            return Ok(());
+        }
+        if let Some((from, to)) = self.in_place(rank)
+            && self.input.block(from, bytes) == self.output.block(to, bytes)
+        {
+            return Ok(());
+        }
+        let overlaps = self.input.ranges(inputs, bytes).any(|(start, end)| {
+            self.output.ranges(outputs, bytes).any(|(s, e)| start < e && s < end)
+        });
+        if overlaps {
+            return Err(Error::invalid(
+                "output",
+                "overlaps input",
+                format!("{}: input and output must be apart, or in place as Documentation/collectives.md says", self.collective),
+            ));
+        }
+        Ok(())
+    }
+}

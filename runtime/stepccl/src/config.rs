@@ -1,0 +1,140 @@
+//! Settings of a communicator.
+
+use std::time::Duration;
+
+use stepccl_plan::Algorithm;
+
+use crate::{Error, environment};
+
+/// Staging of all ranks of a node together, unless set.
+const NODE_STAGING_BYTES: usize = 8 << 20;
+/// Staging of one rank, unless set.
+const MAX_DEFAULT_STAGING_BYTES: usize = 4 << 20;
+/// Staging that messages between two ranks need at least, for each peer.
+const LEAST_BYTES_A_PEER: usize = 1 << 10;
+/// Least staging of a rank.
+pub(crate) const MIN_STAGING_BYTES: usize = 64 << 10;
+/// Most staging of a rank.
+pub(crate) const MAX_STAGING_BYTES: usize = 1 << 30;
+/// Most pages in flight.
+pub(crate) const MAX_DEPTH: u32 = 64;
+/// Most channels.
+pub(crate) const MAX_CHANNELS: u32 = 64;
+
+/// Settings of a communicator. Every rank must be given the same `buffer_bytes`,
+/// `pipeline_depth`, `page_bytes` and `algorithm`; start-up checks it.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Upper bound of this rank's staging in bytes; unset: 8 MiB shared by the ranks of the node.
+    pub buffer_bytes: Option<usize>,
+    /// DMA channels used at once; 0: the calling thread moves the bytes.
+    pub channels: u32,
+    /// Copies below this many bytes are not given to a channel.
+    pub channel_min_bytes: usize,
+    /// Pages in flight; unset: the cost model chooses.
+    pub pipeline_depth: Option<u32>,
+    /// Bytes of a page of one block; unset: the cost model chooses.
+    pub page_bytes: Option<usize>,
+    /// Algorithm for every collective that it exists for; unset: the cost model chooses.
+    pub algorithm: Option<Algorithm>,
+    /// Time an operation may take unless its call says otherwise.
+    pub timeout: Duration,
+    /// Time start-up may take.
+    pub start_timeout: Duration,
+    /// The job's secret; unset: rank 0 makes one and the store passes it on.
+    pub secret: Option<String>,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            buffer_bytes: None,
+            channels: 0,
+            channel_min_bytes: 64 << 10,
+            pipeline_depth: None,
+            page_bytes: None,
+            algorithm: None,
+            timeout: Duration::from_secs(1800),
+            start_timeout: Duration::from_secs(300),
+            secret: None,
+        }
+    }
+}
+
+impl Config {
+    /// The defaults, with the `STEPCCL_` variables of the process over them.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidArgument`] naming the variable.
+    pub fn from_env() -> Result<Self, Error> {
+        let mut config = Self::default();
+        environment::apply(&mut config)?;
+        config.check()?;
+        Ok(config)
+    }
+
+    /// Refuse values out of range.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidArgument`] naming the setting.
+    pub fn check(&self) -> Result<(), Error> {
+        range("buffer_size", self.buffer_bytes, MIN_STAGING_BYTES, MAX_STAGING_BYTES)?;
+        range("dma_concurrency", Some(self.channels), 0, MAX_CHANNELS)?;
+        range("pipeline_depth", self.pipeline_depth, 1, MAX_DEPTH)?;
+        range("page_size", self.page_bytes, 64, MAX_STAGING_BYTES)?;
+        if self.timeout.is_zero() || self.start_timeout.is_zero() {
+            return Err(Error::invalid("timeout", "0 s", "must be above 0"));
+        }
+        Ok(())
+    }
+
+    /// Staging of one rank in bytes, where `ranks` share the node.
+    pub(crate) fn staging_bytes(&self, ranks: u32) -> usize {
+        let least = MIN_STAGING_BYTES.max(ranks as usize * LEAST_BYTES_A_PEER);
+        let share = (NODE_STAGING_BYTES / ranks as usize).min(MAX_DEFAULT_STAGING_BYTES);
+        self.buffer_bytes.unwrap_or(share).max(least) / 4096 * 4096
+    }
+}
+
+fn range<T: PartialOrd + std::fmt::Display>(
+    name: &'static str,
+    value: Option<T>,
+    low: T,
+    high: T,
+) -> Result<(), Error> {
+    match value {
+        Some(v) if v < low || v > high => {
+            Err(Error::invalid(name, v, format!("must be from {low} to {high}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn default_staging_stays_below_8_mib_a_node_up_to_64_ranks() {
+        for ranks in 1..=64 {
+            let all = Config::default().staging_bytes(ranks) * ranks as usize;
+            assert!(all <= 8 << 20, "{ranks} ranks: {all}");
+        }
+    }
+
+    #[test]
+    fn values_out_of_range_are_named() {
+        let bad = [
+            Config { buffer_bytes: Some(1), ..Config::default() },
+            Config { channels: 65, ..Config::default() },
+            Config { pipeline_depth: Some(0), ..Config::default() },
+            Config { page_bytes: Some(1), ..Config::default() },
+            Config { timeout: Duration::ZERO, ..Config::default() },
+        ];
+        for config in bad {
+            assert!(matches!(config.check(), Err(Error::InvalidArgument { .. })), "{config:?}");
+        }
+    }
+}

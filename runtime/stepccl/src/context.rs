@@ -1,0 +1,125 @@
+//! What a task works with while it advances.
+
+use stepccl_engine::{Address, Completion, Engine, EngineError, Operation, Submission, Token};
+
+use crate::geometry::Geometry;
+use crate::rounds::{Await, Rounds};
+
+/// What came of letting a task advance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Advance {
+    /// All is done.
+    Done,
+    /// Something was done; ask again.
+    Moved,
+    /// Nothing can be done now; what is waited for is in [`Context::waits`].
+    Idle,
+}
+
+/// Why a task ended early.
+#[derive(Clone, Debug)]
+pub(crate) enum Failure {
+    /// The engine refused or failed.
+    Engine(EngineError),
+    /// A message of another size or tag than expected arrived.
+    Mismatch { sent_bytes: u64, sent_tag: i32 },
+}
+
+impl From<EngineError> for Failure {
+    fn from(error: EngineError) -> Self {
+        Self::Engine(error)
+    }
+}
+
+/// State of a communicator that tasks share.
+#[derive(Debug)]
+pub(crate) struct Context {
+    pub engine: Box<dyn Engine>,
+    pub rank: u32,
+    pub ranks: u32,
+    pub geometry: Geometry,
+    pub rounds: Rounds,
+    /// First byte of each rank's staging.
+    pub staging: Box<[Address]>,
+    /// What keeps the tasks of this pass from moving.
+    pub waits: Vec<Await>,
+    /// Slots filled for each peer, and emptied of each peer.
+    pub sent: Box<[u64]>,
+    pub taken: Box<[u64]>,
+    /// Scratch of reduces.
+    pub sources: Vec<Address>,
+    completions: Vec<Completion>,
+    in_progress: usize,
+}
+
+impl Context {
+    pub fn new(
+        engine: Box<dyn Engine>,
+        rank: u32,
+        ranks: u32,
+        geometry: Geometry,
+        staging: Box<[Address]>,
+    ) -> Self {
+        Self {
+            engine,
+            rank,
+            ranks,
+            geometry,
+            rounds: Rounds::new(rank, ranks),
+            staging,
+            waits: Vec::new(),
+            sent: vec![0; ranks as usize].into(),
+            taken: vec![0; ranks as usize].into(),
+            sources: Vec::new(),
+            completions: Vec::new(),
+            in_progress: 0,
+        }
+    }
+
+    /// Address in the staging of `rank`.
+    pub fn staged(&self, rank: u32, offset: u64) -> Result<Address, EngineError> {
+        let base = self.staging.get(rank as usize).copied().unwrap_or(Address::from_raw(0));
+        base.checked_add(offset)
+    }
+
+    pub fn submit(&mut self, operation: &Operation<'_>) -> Result<Submission, EngineError> {
+        let answer = self.engine.submit(operation)?;
+        if let Submission::InProgress(_) = answer {
+            self.in_progress += 1;
+        }
+        Ok(answer)
+    }
+
+    /// Collect what channels have finished.
+    pub fn reap(&mut self) -> Result<(), EngineError> {
+        if self.in_progress > 0 {
+            self.engine.reap(&mut self.completions)?;
+        }
+        Ok(())
+    }
+
+    /// Whether the operation `token` is done; its error where it failed.
+    pub fn finished(&mut self, token: Token) -> Result<bool, EngineError> {
+        let Some(at) = self.completions.iter().position(|c| c.token == token) else {
+            return Ok(false);
+        };
+        let done = self.completions.swap_remove(at);
+        self.in_progress -= 1;
+        done.result.map(|_| true)
+    }
+
+    pub fn wait_for(&mut self, rank: u32, flag: u32, value: u64) {
+        self.waits.push(Await { rank, flag, value });
+    }
+
+    /// Operations that channels still work on.
+    pub const fn in_progress(&self) -> usize {
+        self.in_progress
+    }
+
+    /// Drop what has been reaped and will not be asked for: the tasks are gone.
+    pub fn forget_completions(&mut self) {
+        self.in_progress = self.in_progress.saturating_sub(self.completions.len());
+        self.completions.clear();
+    }
+}

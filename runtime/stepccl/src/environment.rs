@@ -1,0 +1,110 @@
+//! Every environment variable of StepCCL, in one place.
+//!
+//! | variable | value | default |
+//! |---|---|---|
+//! | `STEPCCL_ALGORITHM` | `direct`, `two_shot`, `ring`, `recursive`, `tree`, `hierarchical` | chosen by the cost model |
+//! | `STEPCCL_BUFFER_SIZE` | bytes, or `4MiB`, `256KB` | 8 MiB over all ranks of a node, at most 4 MiB a rank |
+//! | `STEPCCL_DMA_CONCURRENCY` | DMA channels (threads here) used at once, 0 to 64 | 0 |
+//! | `STEPCCL_PIPELINE_DEPTH` | pages in flight, 1 to 64 | chosen by the cost model |
+//! | `STEPCCL_SECRET` | the job's secret, any text | made by rank 0 and passed through the store |
+//! | `STEPCCL_TIMEOUT` | seconds an operation may take | 1800 |
+
+use std::time::Duration;
+
+use stepccl_plan::Algorithm;
+
+use crate::size::parse_size;
+use crate::{Config, Error};
+
+/// Prefix of every variable.
+const PREFIX: &str = "STEPCCL_";
+
+/// Put the variables of the process over the defaults of `config`.
+pub(crate) fn apply(config: &mut Config) -> Result<(), Error> {
+    let mut known: Vec<(String, String)> = std::env::vars_os()
+        .filter_map(|(k, v)| Some((k.into_string().ok()?, v.to_string_lossy().into_owned())))
+        .filter(|(k, _)| k.starts_with(PREFIX))
+        .collect();
+    known.sort();
+    for (name, value) in known {
+        apply_one(config, &name, value.trim())?;
+    }
+    Ok(())
+}
+
+fn apply_one(config: &mut Config, name: &str, value: &str) -> Result<(), Error> {
+    match name {
+        "STEPCCL_ALGORITHM" => {
+            let algorithm: Algorithm = value.parse().map_err(|_| {
+                let names: Vec<_> = Algorithm::ALL.iter().map(|a| a.name()).collect();
+                let rule = format!("must be one of {}", names.join(", "));
+                Error::invalid("STEPCCL_ALGORITHM", value, rule)
+            })?;
+            config.algorithm = Some(algorithm);
+        }
+        "STEPCCL_BUFFER_SIZE" => {
+            config.buffer_bytes = Some(parse_size("STEPCCL_BUFFER_SIZE", value)?);
+        }
+        "STEPCCL_DMA_CONCURRENCY" => {
+            config.channels = parse("STEPCCL_DMA_CONCURRENCY", value, "must be a whole number from 0 to 64")?;
+        }
+        "STEPCCL_PIPELINE_DEPTH" => {
+            config.pipeline_depth =
+                Some(parse("STEPCCL_PIPELINE_DEPTH", value, "must be a whole number from 1 to 64")?);
+        }
+        "STEPCCL_SECRET" => config.secret = Some(value.to_owned()),
+        "STEPCCL_TIMEOUT" => {
+            let rule = "must be a number of seconds above 0";
+            let seconds: f64 = parse("STEPCCL_TIMEOUT", value, rule)?;
+            config.timeout = Duration::try_from_secs_f64(seconds)
+                .map_err(|_| Error::invalid("STEPCCL_TIMEOUT", value, rule))?;
+        }
+        // A launcher may set variables for other programs of the project.
+        _ => {}
+    }
+    Ok(())
+}
+
+fn parse<T: std::str::FromStr>(name: &'static str, value: &str, rule: &str) -> Result<T, Error> {
+    value.parse().map_err(|_| Error::invalid(name, value, rule))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_variable_changes_its_setting() {
+        let mut config = Config::default();
+        for (name, value) in [
+            ("STEPCCL_ALGORITHM", "ring"),
+            ("STEPCCL_BUFFER_SIZE", "2MiB"),
+            ("STEPCCL_DMA_CONCURRENCY", "3"),
+            ("STEPCCL_PIPELINE_DEPTH", "7"),
+            ("STEPCCL_SECRET", "s"),
+            ("STEPCCL_TIMEOUT", "1.5"),
+        ] {
+            apply_one(&mut config, name, value).unwrap();
+        }
+        assert_eq!(config.algorithm, Some(Algorithm::Ring));
+        assert_eq!(config.buffer_bytes, Some(2 << 20));
+        assert_eq!(config.channels, 3);
+        assert_eq!(config.pipeline_depth, Some(7));
+        assert_eq!(config.secret.as_deref(), Some("s"));
+        assert_eq!(config.timeout, Duration::from_millis(1500));
+    }
+
+    #[test]
+    fn bad_values_name_variable_value_and_rule() {
+        for (name, value) in [
+            ("STEPCCL_ALGORITHM", "fastest"),
+            ("STEPCCL_BUFFER_SIZE", "many"),
+            ("STEPCCL_DMA_CONCURRENCY", "-1"),
+            ("STEPCCL_PIPELINE_DEPTH", "x"),
+            ("STEPCCL_TIMEOUT", "-3"),
+        ] {
+            let text = apply_one(&mut Config::default(), name, value).unwrap_err().to_string();
+            assert!(text.contains(name) && text.contains(value), "{text}");
+        }
+    }
+}

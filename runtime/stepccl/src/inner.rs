@@ -1,0 +1,327 @@
+//! What the handles of a communicator share: the queue, the drivers, the worker.
+//!
+//! Operations are driven by whoever waits for them; a worker thread drives only what nobody waits
+//! for. Lock order: `progress` before `inbox`; callbacks run under no lock.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use stepccl_engine::Wake;
+
+use crate::error::{Error, OperationName};
+use crate::progress::{Abort, Patience, Progress, Ran};
+use crate::task::{Entry, Identity, Task};
+use crate::work::{Ended, Keep, Outcome, Work, WorkState};
+
+/// Sleep of a thread that waits while another one drives.
+const STAND_BY: Duration = Duration::from_micros(100);
+
+/// Shared state of a communicator.
+#[derive(Debug)]
+pub(crate) struct Inner {
+    pub name: String,
+    pub rank: u32,
+    pub ranks: u32,
+    pub patience: Patience,
+    progress: Mutex<Progress>,
+    inbox: Mutex<Vec<Entry>>,
+    /// Entries of the inbox.
+    queued: AtomicUsize,
+    /// Operations started and not yet ended, of the inbox and of the lanes.
+    unfinished: AtomicUsize,
+    /// Threads that wait for an operation and so drive.
+    waiting: AtomicUsize,
+    waker: Arc<dyn Wake>,
+    abort: Arc<Abort>,
+    worker: Worker,
+}
+
+#[derive(Debug, Default)]
+struct Worker {
+    thread: Mutex<Option<JoinHandle<()>>>,
+    spawned: AtomicBool,
+    stop: AtomicBool,
+    /// The worker has, or is about to take, the progress lock.
+    driving: AtomicBool,
+    bell: Mutex<()>,
+    rung: Condvar,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // A panic elsewhere must not take the communicator's other users down with it.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Inner {
+    pub fn new(name: String, progress: Progress, abort: Arc<Abort>, patience: Patience) -> Self {
+        Self {
+            name,
+            rank: progress.cx.rank,
+            ranks: progress.cx.ranks,
+            patience,
+            waker: progress.cx.engine.waker(),
+            progress: Mutex::new(progress),
+            inbox: Mutex::default(),
+            queued: AtomicUsize::new(0),
+            unfinished: AtomicUsize::new(0),
+            waiting: AtomicUsize::new(0),
+            abort,
+            worker: Worker::default(),
+        }
+    }
+
+    fn try_progress(&self) -> Option<MutexGuard<'_, Progress>> {
+        match self.progress.try_lock() {
+            Ok(guard) => Some(guard),
+            Err(TryLockError::Poisoned(guard)) => Some(guard.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+
+    /// Look at the state while no operation is driven.
+    pub fn with_progress<T>(&self, look: impl FnOnce(&mut Progress) -> T) -> T {
+        self.waker.wake();
+        look(&mut lock(&self.progress))
+    }
+
+    /// Run an operation on this thread to its end.
+    pub fn run(&self, lane: usize, task: Task, identity: Identity) -> Outcome {
+        if self.queued.load(Ordering::Acquire) == 0
+            && let Some(mut progress) = self.try_progress()
+            && progress.is_empty()
+        {
+            if let Some(error) = progress.broken() {
+                return Err(error);
+            }
+            match progress.run(task, &identity, self.patience, &self.queued) {
+                Ran::Ended(outcome) => return outcome,
+                Ran::Interrupted(unfinished) => {
+                    // It was first: it goes into its lane before the inbox is emptied.
+                    let state = Arc::new(WorkState::default());
+                    self.unfinished.fetch_add(1, Ordering::AcqRel);
+                    progress.add(Entry {
+                        lane,
+                        task: *unfinished,
+                        identity,
+                        state: Arc::clone(&state),
+                        keep: Keep::default(),
+                    });
+                    drop(progress);
+                    return self.wait_to_the_end(&state);
+                }
+            }
+        }
+        let state = Arc::new(WorkState::default());
+        self.enqueue(Entry { lane, task, identity, state: Arc::clone(&state), keep: Keep::default() });
+        self.wait_to_the_end(&state)
+    }
+
+    fn wait_to_the_end(&self, state: &Arc<WorkState>) -> Outcome {
+        loop {
+            self.drive_until(state, None);
+            if let Some(outcome) = state.outcome() {
+                return outcome;
+            }
+        }
+    }
+
+    /// Start an operation that goes on while the caller does something else.
+    pub fn start(self: &Arc<Self>, entry: Entry) -> Work {
+        let work = Work { inner: Arc::clone(self), state: Arc::clone(&entry.state) };
+        self.enqueue(entry);
+        self.spawn_worker();
+        self.kick_worker();
+        work
+    }
+
+    fn enqueue(&self, entry: Entry) {
+        self.unfinished.fetch_add(1, Ordering::AcqRel);
+        let mut inbox = lock(&self.inbox);
+        inbox.push(entry);
+        self.queued.fetch_add(1, Ordering::AcqRel);
+        drop(inbox);
+        self.waker.wake();
+    }
+
+    /// Drive operations until `state` is done or `limit` is over.
+    pub fn drive_until(&self, state: &Arc<WorkState>, limit: Option<Instant>) {
+        if state.is_done() {
+            return;
+        }
+        let over = || state.is_done() || limit.is_some_and(|l| Instant::now() >= l);
+        self.waiting.fetch_add(1, Ordering::AcqRel);
+        if self.worker.driving.load(Ordering::Acquire) {
+            self.waker.wake();
+        }
+        while !over() {
+            match self.try_progress() {
+                Some(progress) => self.drive(progress, self.patience, &over),
+                None if self.worker.driving.load(Ordering::Acquire) => {
+                    self.waker.wake();
+                    std::thread::yield_now();
+                }
+                // Another thread that waits drives all operations, this one too.
+                None => state.sleep(STAND_BY),
+            }
+        }
+        self.waiting.fetch_sub(1, Ordering::AcqRel);
+        self.kick_worker();
+    }
+
+    /// Let operations advance until `over`, or until some ended and others took the lock.
+    fn drive<'a>(
+        &'a self,
+        mut progress: MutexGuard<'a, Progress>,
+        patience: Patience,
+        over: &dyn Fn() -> bool,
+    ) {
+        let mut looks = 0;
+        loop {
+            if self.queued.load(Ordering::Acquire) > 0 {
+                let mut inbox = lock(&self.inbox);
+                self.queued.fetch_sub(inbox.len(), Ordering::AcqRel);
+                inbox.drain(..).for_each(|entry| progress.add(entry));
+            }
+            let moved = progress.pass();
+            if progress.has_ended() {
+                let ended = progress.take_ended();
+                drop(progress);
+                self.settle(ended);
+                if over() {
+                    return;
+                }
+                match self.try_progress() {
+                    Some(again) => progress = again,
+                    None => return,
+                }
+                looks = 0;
+            } else if moved {
+                if over() {
+                    return;
+                }
+                looks = 0;
+            } else if looks < patience.looks {
+                looks += 1;
+                std::hint::spin_loop();
+            } else {
+                if over() {
+                    return;
+                }
+                progress.rest_all();
+            }
+        }
+    }
+
+    fn settle(&self, ended: Vec<Ended>) {
+        let count = ended.len();
+        ended.into_iter().for_each(Ended::settle);
+        self.unfinished.fetch_sub(count, Ordering::AcqRel);
+    }
+
+    fn spawn_worker(self: &Arc<Self>) {
+        if self.worker.spawned.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let inner = Arc::clone(self);
+        let name = format!("stepccl-{}", self.rank);
+        match std::thread::Builder::new().name(name).spawn(move || inner.work()) {
+            Ok(thread) => *lock(&self.worker.thread) = Some(thread),
+            // Whoever waits drives; only what nobody waits for stands still.
+            Err(_) => self.worker.spawned.store(false, Ordering::Release),
+        }
+    }
+
+    /// Tell the worker to look whether there is something to drive.
+    pub fn kick_worker(&self) {
+        if self.worker.spawned.load(Ordering::Acquire)
+            && self.unfinished.load(Ordering::Acquire) > 0
+            && self.waiting.load(Ordering::Acquire) == 0
+        {
+            drop(lock(&self.worker.bell));
+            self.worker.rung.notify_one();
+        }
+    }
+
+    fn has_work(&self) -> bool {
+        self.unfinished.load(Ordering::Acquire) > 0 && self.waiting.load(Ordering::Acquire) == 0
+    }
+
+    /// The worker thread: drives what nobody waits for.
+    fn work(&self) {
+        // The caller computes beside this thread: it looks only briefly before it sleeps.
+        let patience = Patience { looks: self.patience.looks.min(200) };
+        let stop = || self.worker.stop.load(Ordering::Acquire);
+        while !stop() {
+            let bell = lock(&self.worker.bell);
+            if !self.has_work() && !stop() {
+                drop(self.worker.rung.wait_timeout(bell, Duration::from_millis(500)));
+                continue;
+            }
+            drop(bell);
+            self.worker.driving.store(true, Ordering::Release);
+            if let Some(progress) = self.try_progress() {
+                self.drive(progress, patience, &|| stop() || !self.has_work());
+            } else {
+                std::thread::yield_now();
+            }
+            self.worker.driving.store(false, Ordering::Release);
+        }
+    }
+
+    /// End all operations with [`Error::Aborted`]; no later one is possible.
+    pub fn abort(&self, reason: &str) {
+        self.abort.request(reason);
+        self.waker.wake();
+        let ended = {
+            let mut progress = lock(&self.progress);
+            progress.abort_now();
+            progress.take_ended()
+        };
+        self.settle(ended);
+    }
+
+    /// End what is under way, stop the worker, tell the peers.
+    pub fn close(&self) {
+        self.worker.stop.store(true, Ordering::Release);
+        self.waker.wake();
+        drop(lock(&self.worker.bell));
+        self.worker.rung.notify_all();
+        let thread = lock(&self.worker.thread).take();
+        if let Some(thread) = thread
+            && thread.thread().id() != std::thread::current().id()
+        {
+            // A worker that panicked has nothing left to end.
+            let _ = thread.join();
+        }
+        let ended = {
+            let mut progress = lock(&self.progress);
+            let mut inbox = lock(&self.inbox);
+            self.queued.fetch_sub(inbox.len(), Ordering::AcqRel);
+            inbox.drain(..).for_each(|entry| progress.add(entry));
+            drop(inbox);
+            progress.close();
+            progress.take_ended()
+        };
+        self.settle(ended);
+    }
+
+    /// The error of a wait whose own limit was over.
+    pub fn wait_timed_out(&self, waited: Duration) -> Error {
+        Error::Timeout {
+            operation: Box::new(OperationName {
+                communicator: self.name.clone(),
+                rank: self.rank,
+                ranks: self.ranks,
+                name: "wait",
+                sequence: 0,
+                bytes: 0,
+                with: None,
+            }),
+            engine: "host",
+            waited,
+            waiting_for: crate::error::Ranks::default(),
+        }
+    }
+}

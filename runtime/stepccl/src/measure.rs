@@ -1,0 +1,150 @@
+//! Measures what the cost model needs: copy rate, add rate and signal latency of this node.
+//!
+//! A few milliseconds at start-up. Rank 0 measures, all ranks use its figures, so that all choose
+//! the same plans.
+
+use std::time::{Duration, Instant};
+
+use stepccl_engine::{Address, Engine, EngineError, Operation, Submission, UserMemory};
+use crate::interim::Figures;
+use stepccl_plan::{DType, ReduceOp, Targets};
+
+/// Bytes of a probe; fits the caches, like a page.
+const PROBE_BYTES: usize = 128 << 10;
+const REPEATS: usize = 8;
+/// Signals sent each way.
+const SIGNALS: u64 = 200;
+/// A pair that takes longer shares a core; what it measures is the scheduler.
+const SIGNAL_LIMIT: Duration = Duration::from_millis(20);
+
+/// Bytes a second of copies and of two-source f32 sums, from memory of this process to staging.
+pub(crate) fn rates(
+    engine: &mut dyn Engine,
+    staging: Address,
+    staging_bytes: usize,
+) -> Result<(f64, f64), EngineError> {
+    let bytes = PROBE_BYTES.min(staging_bytes / 2) / 64 * 64;
+    let mut memory = vec![1.0f32; bytes / 4];
+    let base = memory.as_mut_ptr().cast();
+    // SAFETY:
+    // - `memory` lives and is not touched until `unregister` below has returned.
+    let region = unsafe { engine.register(UserMemory { base, bytes: bytes as u64, writable: true })? };
+    let own = Address::start_of(region);
+    let other = staging.checked_add(bytes as u64)?;
+    let srcs = [own, staging];
+    let copy = Operation::Copy { src: own, dst: staging, bytes: bytes as u64 };
+    let sum = Operation::Reduce {
+        srcs: &srcs,
+        dst: other,
+        count: (bytes / 4) as u64,
+        dtype: DType::F32,
+        op: ReduceOp::Sum,
+        divisor: 1,
+    };
+    let copy = rate(engine, &copy, bytes);
+    let sum = rate(engine, &sum, bytes);
+    engine.unregister(region)?;
+    Ok((copy?, sum?))
+}
+
+fn rate(engine: &mut dyn Engine, operation: &Operation<'_>, bytes: usize) -> Result<f64, EngineError> {
+    let mut best = f64::INFINITY;
+    let mut completions = Vec::new();
+    for _ in 0..REPEATS {
+        let start = Instant::now();
+        if let Submission::InProgress(_) = engine.submit(operation)? {
+            while completions.is_empty() {
+                engine.reap(&mut completions)?;
+            }
+            completions.clear();
+        }
+        best = best.min(start.elapsed().as_secs_f64());
+    }
+    Ok(bytes as f64 / best.max(1e-9))
+}
+
+/// Time of a signal from one rank to another, where ranks 0 and 1 look all the time.
+pub(crate) fn signal_latency(
+    engine: &mut dyn Engine,
+    rank: u32,
+    flag: u32,
+) -> Result<Option<Duration>, EngineError> {
+    let peer = 1 - rank;
+    let start = Instant::now();
+    let mut best = None::<Duration>;
+    let mut sent = start;
+    for value in 1..=SIGNALS {
+        if rank == 0 {
+            sent = Instant::now();
+            engine.signal(Targets::One(peer), flag, value)?;
+        }
+        let mut looks = 0u32;
+        while engine.flag(peer, flag)? < value {
+            std::hint::spin_loop();
+            looks += 1;
+            if looks.is_multiple_of(1024) {
+                if start.elapsed() > SIGNAL_LIMIT {
+                    // Let the peer out of its loop too.
+                    engine.signal(Targets::One(peer), flag, SIGNALS)?;
+                    return Ok(None);
+                }
+                std::thread::yield_now();
+            }
+        }
+        if rank == 1 {
+            engine.signal(Targets::One(peer), flag, value)?;
+        } else {
+            let half = sent.elapsed() / 2;
+            best = Some(best.map_or(half, |b| b.min(half)));
+        }
+    }
+    Ok(best)
+}
+
+/// Figures as a message between ranks.
+pub(crate) fn encode(figures: &Figures) -> Vec<u8> {
+    [
+        figures.local.latency_ns,
+        figures.local.bytes_per_second,
+        figures.copy_bytes_per_second,
+        figures.reduce_bytes_per_second,
+    ]
+    .iter()
+    .flat_map(|f| f.to_le_bytes())
+    .collect()
+}
+
+/// Figures from a message; `None` where it is not one.
+pub(crate) fn decode(message: &[u8], defaults: Figures) -> Option<Figures> {
+    let (numbers, []) = message.as_chunks::<8>() else { return None };
+    let [latency, link, copy, reduce] =
+        <[f64; 4]>::try_from(numbers.iter().map(|n| f64::from_le_bytes(*n)).collect::<Vec<_>>()).ok()?;
+    let mut figures = defaults;
+    figures.local.latency_ns = latency;
+    figures.local.bytes_per_second = link;
+    figures.copy_bytes_per_second = copy;
+    figures.reduce_bytes_per_second = reduce;
+    let sane = |f: f64| f.is_finite() && f > 0.0;
+    [latency, link, copy, reduce].into_iter().all(sane).then_some(figures)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_survive_the_way() {
+        let mut figures = Figures::default();
+        figures.copy_bytes_per_second = 12.5e9;
+        figures.local.latency_ns = 77.0;
+        assert_eq!(decode(&encode(&figures), Figures::default()), Some(figures));
+    }
+
+    #[test]
+    fn nonsense_is_no_figure() {
+        assert_eq!(decode(&[], Figures::default()), None);
+        assert_eq!(decode(&[0; 32], Figures::default()), None);
+        assert_eq!(decode(&[0xff; 32], Figures::default()), None);
+        assert_eq!(decode(&[1; 33], Figures::default()), None);
+    }
+}

@@ -1,0 +1,78 @@
+//! An operation in a queue: what to do, whose it is, and until when.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use stepccl_engine::EngineError;
+
+use crate::collective::CollectiveTask;
+use crate::context::{Advance, Context, Failure};
+use crate::error::With;
+use crate::pair::PairTask;
+use crate::work::{Keep, WorkState};
+
+/// What an operation does.
+#[derive(Debug)]
+pub(crate) enum Task {
+    Collective(CollectiveTask),
+    Pair(PairTask),
+}
+
+impl Task {
+    pub fn advance(&mut self, cx: &mut Context) -> Result<Advance, Failure> {
+        match self {
+            Self::Collective(task) => task.advance(cx),
+            Self::Pair(task) => task.advance(cx),
+        }
+    }
+
+    pub fn release(&mut self, cx: &mut Context) -> Result<(), EngineError> {
+        match self {
+            Self::Collective(task) => task.release(cx),
+            Self::Pair(task) => task.release(cx),
+        }
+    }
+}
+
+/// What errors say about an operation.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Identity {
+    pub name: &'static str,
+    pub sequence: u64,
+    pub bytes: u64,
+    pub with: Option<With>,
+    /// Tag of a send or recv.
+    pub tag: i32,
+    pub started: Instant,
+    pub timeout: Duration,
+}
+
+impl Identity {
+    pub fn is_late(&self, now: Instant) -> bool {
+        now.saturating_duration_since(self.started) >= self.timeout
+    }
+}
+
+/// An operation in a queue.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    /// Queue it belongs to: operations of one queue run one after the other.
+    pub lane: usize,
+    pub task: Task,
+    pub identity: Identity,
+    pub state: Arc<WorkState>,
+    pub keep: Keep,
+}
+
+/// Lane of collectives.
+pub(crate) const COLLECTIVES: usize = 0;
+
+/// Lane of sends to `peer`.
+pub(crate) const fn send_lane(peer: u32) -> usize {
+    1 + 2 * peer as usize
+}
+
+/// Lane of receives from `peer`.
+pub(crate) const fn recv_lane(peer: u32) -> usize {
+    2 + 2 * peer as usize
+}

@@ -1,0 +1,164 @@
+//! Handle of an operation that was started and may still run.
+
+use std::any::Any;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::Error;
+use crate::inner::Inner;
+
+/// How an operation ended.
+pub type Outcome = Result<(), Error>;
+
+type Callback = Box<dyn FnOnce(&Outcome) + Send>;
+
+/// State of an operation, shared by its handle and the thread that drives it.
+#[derive(Default)]
+pub(crate) struct WorkState {
+    done: AtomicBool,
+    end: Mutex<End>,
+    ended: Condvar,
+}
+
+#[derive(Default)]
+struct End {
+    outcome: Option<Outcome>,
+    callbacks: Vec<Callback>,
+}
+
+impl fmt::Debug for WorkState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WorkState").field("done", &self.is_done()).finish_non_exhaustive()
+    }
+}
+
+impl WorkState {
+    fn end(&self) -> MutexGuard<'_, End> {
+        self.end.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn is_done(&self) -> bool {
+        self.done.load(Ordering::Acquire)
+    }
+
+    pub fn outcome(&self) -> Option<Outcome> {
+        self.end().outcome.clone()
+    }
+
+    /// Sleep until the operation has ended, `limit` at most.
+    pub fn sleep(&self, limit: Duration) {
+        let end = self.end();
+        if end.outcome.is_none() {
+            drop(self.ended.wait_timeout(end, limit));
+        }
+    }
+
+    /// Record the end and run the callbacks. Must not be called under a lock that a callback
+    /// may want.
+    pub fn finish(&self, outcome: Outcome) {
+        let callbacks = {
+            let mut end = self.end();
+            end.outcome = Some(outcome.clone());
+            self.done.store(true, Ordering::Release);
+            self.ended.notify_all();
+            std::mem::take(&mut end.callbacks)
+        };
+        for callback in callbacks {
+            callback(&outcome);
+        }
+    }
+
+    fn on_done(&self, callback: Callback) {
+        let outcome = {
+            let mut end = self.end();
+            match &end.outcome {
+                None => {
+                    end.callbacks.push(callback);
+                    return;
+                }
+                Some(outcome) => outcome.clone(),
+            }
+        };
+        callback(&outcome);
+    }
+}
+
+/// An operation that has ended, with what must be dropped outside of all locks.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub state: Arc<WorkState>,
+    pub outcome: Outcome,
+    pub keep: Keep,
+}
+
+impl Ended {
+    pub fn settle(self) {
+        // What was kept alive for the operation goes first: a waiter may reuse it.
+        drop(self.keep);
+        self.state.finish(self.outcome);
+    }
+}
+
+/// Anything that must live as long as an operation runs.
+#[derive(Default)]
+pub struct Keep(Option<Box<dyn Any + Send>>);
+
+impl Keep {
+    /// Keep `value` alive.
+    #[must_use]
+    pub fn new(value: impl Any + Send) -> Self {
+        Self(Some(Box::new(value)))
+    }
+}
+
+impl fmt::Debug for Keep {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_some() { "Keep(something)" } else { "Keep(nothing)" })
+    }
+}
+
+/// Handle of an operation that was started.
+///
+/// Dropping it does not stop the operation. Any thread may wait; several may wait for the same.
+#[derive(Clone, Debug)]
+pub struct Work {
+    pub(crate) inner: Arc<Inner>,
+    pub(crate) state: Arc<WorkState>,
+}
+
+impl Work {
+    /// Whether the operation has ended, well or not. Never blocks.
+    #[must_use]
+    pub fn is_done(&self) -> bool {
+        self.state.is_done()
+    }
+
+    /// How it ended, where it has.
+    #[must_use]
+    pub fn outcome(&self) -> Option<Outcome> {
+        self.state.outcome()
+    }
+
+    /// Wait until the operation has ended. The waiting thread does the work meanwhile.
+    ///
+    /// The operation's own timeout ends the wait. A shorter `limit` only ends this wait; the
+    /// operation goes on.
+    ///
+    /// # Errors
+    ///
+    /// The error the operation ended with, or [`Error::Timeout`] where `limit` was over.
+    pub fn wait(&self, limit: Option<Duration>) -> Outcome {
+        let started = Instant::now();
+        self.inner.drive_until(&self.state, limit.map(|l| started + l));
+        self.outcome().unwrap_or_else(|| Err(self.inner.wait_timed_out(started.elapsed())))
+    }
+
+    /// Call `callback` once the operation has ended: at once where it has, otherwise on the thread
+    /// that ends it, so it must be short and must not wait for operations.
+    pub fn on_done(&self, callback: impl FnOnce(&Outcome) + Send + 'static) {
+        self.state.on_done(Box::new(callback));
+        self.inner.kick_worker();
+    }
+}
