@@ -23,7 +23,7 @@ pub struct HostConfig {
     pub ranks: u32,
     /// Flags of a rank; at most 65,536.
     pub flags: u32,
-    /// Staging of a rank in bytes; at most 2^40.
+    /// Staging of a rank in bytes; at most 2^32.
     pub staging_bytes: u64,
     /// Worker threads that copy beside the calling thread; at most [`MAX_CHANNELS`]. With 0,
     /// every operation is done when submitted.

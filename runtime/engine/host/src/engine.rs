@@ -11,6 +11,7 @@ use stepccl_engine::{
 use stepccl_memory::{MemoryError, Segment, futex};
 use stepccl_plan::{DType, ReduceOp, Targets};
 
+use crate::channel::Channels;
 use crate::config::{HostConfig, PeerLink};
 use crate::header;
 use crate::kernel;
@@ -24,6 +25,10 @@ use crate::{HostError, check};
 /// Sources of a reduce whose pointers need no allocation.
 const FEW_SOURCES: usize = 16;
 
+/// Bytes of a segment that get their frames when it is made. What is beyond gets them when it is
+/// touched, so that a mistaken setting does not take the machine's memory at once.
+const POPULATED_BYTES: usize = 64 << 20;
+
 /// Moves and adds bytes in shared memory, on the calling thread and on channels.
 #[derive(Debug)]
 pub struct HostEngine {
@@ -35,6 +40,7 @@ pub struct HostEngine {
     staging: Vec<Address>,
     peers: Vec<Peer>,
     registry: Registry,
+    channels: Channels,
     waker: Arc<HostWaker>,
     counters: Counters,
     /// Value of the own doorbell up to which every ring has been answered by a look at the flags.
@@ -43,8 +49,8 @@ pub struct HostEngine {
 }
 
 impl HostEngine {
-    /// Own segment of a rank, to pass to the peers before [`HostEngine::new`]. Its pages are
-    /// given frames now, near the calling thread.
+    /// Own segment of a rank, to pass to the peers before [`HostEngine::new`]. Its first
+    /// 64 MiB get their frames now, near the calling thread.
     ///
     /// # Errors
     ///
@@ -54,7 +60,7 @@ impl HostEngine {
         let memory = |source| HostError::Memory { rank: config.rank, source };
         let name = format!("stepccl-rank-{}", config.rank);
         let segment = Segment::create(&name, layout.segment_bytes()).map_err(memory)?;
-        segment.populate(0, segment.bytes()).map_err(memory)?;
+        segment.populate(0, segment.bytes().min(POPULATED_BYTES)).map_err(memory)?;
         header::write(segment.view(), config.rank, config.ranks, layout).map_err(memory)?;
         let running = header::encode_state(RankState::Running);
         segment.view().write_u64(STATE, running).map_err(memory)?;
@@ -89,6 +95,7 @@ impl HostEngine {
         }
         let own = &lanes[config.rank as usize];
         Ok(Self {
+            channels: Channels::start(config.channels, registry.table(), own)?,
             waker: Arc::new(HostWaker::new(own.clone())),
             seen_doorbell: own.doorbell().load(Ordering::Acquire),
             config,
@@ -111,6 +118,12 @@ impl HostEngine {
     #[inline]
     fn copy(&mut self, src: Address, dst: Address, bytes: u64) -> Result<Submission, EngineError> {
         let copy = check::copy(self.registry.table(), src, dst, bytes)?;
+        if bytes >= self.config.channel_min_bytes && !self.channels.is_empty() && bytes > 0 {
+            // An entry has 32 bits of length; a longer copy is done here.
+            if let Ok(length) = u32::try_from(bytes) {
+                return self.give(src, dst, length);
+            }
+        }
         // SAFETY:
         // - Both ranges are in registered memory, which is valid until it is unregistered; that
         //   takes `&mut self`, so not during this call.
@@ -119,6 +132,20 @@ impl HostEngine {
         self.counters.copied_bytes += bytes;
         self.counters.inline_operations += 1;
         Ok(Submission::Done)
+    }
+
+    /// Give a checked copy to a channel.
+    fn give(&mut self, src: Address, dst: Address, length: u32) -> Result<Submission, EngineError> {
+        Ok(match self.channels.give(src, dst, length)? {
+            Some(token) => {
+                self.counters.channel_operations += 1;
+                Submission::InProgress(token)
+            }
+            None => {
+                self.counters.full += 1;
+                Submission::Full
+            }
+        })
     }
 
     fn reduce(
@@ -208,7 +235,8 @@ impl Engine for HostEngine {
         }
     }
 
-    fn reap(&mut self, _completions: &mut Vec<Completion>) -> Result<(), EngineError> {
+    fn reap(&mut self, completions: &mut Vec<Completion>) -> Result<(), EngineError> {
+        self.counters.copied_bytes += self.channels.reap(completions)?;
         Ok(())
     }
 
@@ -263,7 +291,8 @@ impl Engine for HostEngine {
         // or doorbell that the looks below miss was stored by someone who sees this rank asleep.
         fence(Ordering::SeqCst);
         let doorbell = own.doorbell().load(Ordering::Acquire);
-        let awake = doorbell != self.seen_doorbell || ready(&*self);
+        let rung = doorbell != self.seen_doorbell;
+        let awake = rung || self.channels.ready() || ready(&*self);
         let own = self.own();
         let slept =
             if awake { Ok(()) } else { futex::wait(own.doorbell(), doorbell, limit).map(drop) };
@@ -294,8 +323,16 @@ impl Engine for HostEngine {
 
 impl Drop for HostEngine {
     fn drop(&mut self) {
+        // Nothing moves any more when the peers hear of the end.
+        self.channels.stop();
         if self.state == RankState::Running {
-            self.announce(RankState::Closed);
+            // A thread that panics has not left in good order.
+            let state = if std::thread::panicking() {
+                RankState::Failed { culprit: self.config.rank }
+            } else {
+                RankState::Closed
+            };
+            self.announce(state);
         }
     }
 }

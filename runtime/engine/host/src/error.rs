@@ -32,7 +32,7 @@ pub enum HostError {
         /// Most channels.
         limit: u32,
     },
-    /// More staging than a region can have.
+    /// More staging than is sensible.
     #[error("{staging_bytes} bytes of staging a rank; at most {limit} are possible")]
     StagingTooLong {
         /// Bytes asked for.

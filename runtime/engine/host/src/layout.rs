@@ -28,8 +28,8 @@ pub(crate) const FLAGS: usize = PAGE_BYTES;
 pub(crate) const FLAG_STRIDE: usize = GRAIN_BYTES;
 /// Most flags of a rank.
 pub(crate) const MAX_FLAGS: u32 = 1 << 16;
-/// Longest staging, as a region can be no longer.
-pub(crate) const MAX_STAGING_BYTES: u64 = 1 << 40;
+/// Longest staging. Collectives of any size pass through some MiB, so more is a mistake.
+pub(crate) const MAX_STAGING_BYTES: u64 = 1 << 32;
 
 const _: () = {
     assert!(FACTS_BYTES <= STATE && STATE + 8 <= DOORBELL && SLEEPING + 4 <= FLAGS);
@@ -105,7 +105,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn parts_follow_one_another(flags in 0..=MAX_FLAGS, staging in 0u64..1 << 33) {
+        fn parts_follow_one_another(flags in 0..=MAX_FLAGS, staging in 0..=MAX_STAGING_BYTES) {
             let layout = Layout::new(flags, staging).unwrap();
             prop_assert_eq!(layout.staging() % PAGE_BYTES, 0);
             prop_assert!(Layout::flag(flags) <= layout.staging());

@@ -5,6 +5,7 @@
 //! `Documentation/engines.md` has the layout of a segment and the contract behind [`HostEngine`].
 #![forbid(unsafe_op_in_unsafe_fn)]
 
+mod channel;
 mod check;
 mod config;
 mod engine;
@@ -16,6 +17,7 @@ mod layout;
 mod liveness;
 mod region;
 mod waker;
+mod worker;
 
 pub use config::{DEFAULT_CHANNEL_MIN_BYTES, HostConfig, MAX_CHANNELS, MAX_RANKS, PeerLink};
 pub use engine::HostEngine;

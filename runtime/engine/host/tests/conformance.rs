@@ -2,11 +2,29 @@
 
 mod world;
 
-use stepccl_engine::conformance;
+use stepccl_engine::{Engine, conformance};
+
+/// One test a number of channels: they run beside each other.
+fn conforms(channels: u32) {
+    for ranks in 1..=4 {
+        conformance::all(ranks, &|ranks| {
+            let engines = world::engines(ranks, channels).into_iter();
+            engines.map(|engine| Box::new(engine) as Box<dyn Engine>).collect()
+        });
+    }
+}
 
 #[test]
 fn without_channels() {
-    for ranks in 1..=4 {
-        conformance::all(ranks, &|ranks| world::boxed(ranks, 0));
-    }
+    conforms(0);
+}
+
+#[test]
+fn with_one_channel() {
+    conforms(1);
+}
+
+#[test]
+fn with_three_channels() {
+    conforms(3);
 }

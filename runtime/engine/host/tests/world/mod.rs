@@ -1,9 +1,9 @@
 //! Connected engines of several ranks in one process.
 
+use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 
-use stepccl_engine::Engine;
 use stepccl_engine_host::{HostConfig, HostEngine, PeerLink};
 use stepccl_memory::Segment;
 
@@ -29,7 +29,7 @@ pub fn engines(ranks: u32, channels: u32) -> Vec<HostEngine> {
                     rank,
                     pid: std::process::id(),
                     segment: passed(&segments[rank as usize], config),
-                    socket: sockets[config.rank as usize][rank as usize].take(),
+                    socket: sockets.remove(&(config.rank, rank)),
                 })
                 .collect();
             let own = passed(&segments[config.rank as usize], config);
@@ -38,25 +38,19 @@ pub fn engines(ranks: u32, channels: u32) -> Vec<HostEngine> {
         .collect()
 }
 
-/// The same, as the conformance tests want them.
-pub fn boxed(ranks: u32, channels: u32) -> Vec<Box<dyn Engine>> {
-    engines(ranks, channels).into_iter().map(|engine| Box::new(engine) as Box<dyn Engine>).collect()
-}
-
 fn passed(segment: &Segment, config: &HostConfig) -> Segment {
     let fd = segment.fd().try_clone_to_owned().unwrap();
     Segment::open(fd, config.segment_bytes().unwrap()).unwrap()
 }
 
-/// `[a][b]`: end of rank a of its connection with rank b.
-fn sockets(ranks: u32) -> Vec<Vec<Option<OwnedFd>>> {
-    let mut ends: Vec<Vec<Option<OwnedFd>>> =
-        (0..ranks).map(|_| (0..ranks).map(|_| None).collect()).collect();
-    for a in 0..ranks as usize {
+/// By (a, b): end of rank a of its connection with rank b.
+fn sockets(ranks: u32) -> HashMap<(u32, u32), OwnedFd> {
+    let mut ends = HashMap::new();
+    for a in 0..ranks {
         for b in 0..a {
             let (one, other) = UnixStream::pair().unwrap();
-            ends[a][b] = Some(one.into());
-            ends[b][a] = Some(other.into());
+            ends.insert((a, b), one.into());
+            ends.insert((b, a), other.into());
         }
     }
     ends
