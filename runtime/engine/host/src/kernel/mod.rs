@@ -25,6 +25,7 @@ mod isa;
 mod job;
 mod level;
 mod number;
+mod stream;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
@@ -35,6 +36,7 @@ use stepccl_plan::{DType, ReduceOp};
 
 use job::Job;
 pub use level::{Level, levels};
+pub use stream::{copy_stream, reduce_stream};
 
 /// Sets each of `count` elements of `dst` to the combination of the same elements of all `srcs`,
 /// in that order, divided by `divisor`.

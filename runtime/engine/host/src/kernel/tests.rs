@@ -6,7 +6,7 @@ use stepccl_plan::{DType, ReduceOp};
 
 use super::element::{Brain, Element};
 use super::half::Half;
-use super::{copy, levels, reduce, reduce_at};
+use super::{copy, copy_stream, levels, reduce, reduce_at, reduce_stream};
 
 /// One element as the reference sees it.
 #[derive(Clone, Copy, Debug)]
@@ -298,6 +298,52 @@ fn every_level_converts_all_sixteen_bit_floats() {
                     assert_eq!(got, want, "{level} {dtype} {raw:#06x} {op} / {divisor}");
                 }
             }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn streaming_changes_no_bit(
+        dtype in any_dtype(),
+        op in any_op(),
+        sources in 1_usize..5,
+        count in any_count(),
+        shift in 0_usize..64,
+        in_place in any::<bool>(),
+        seed in any::<u64>(),
+    ) {
+        let bytes = count * dtype.size();
+        let mut inputs = vec![vec![0; bytes + 64]; sources];
+        for (i, input) in inputs.iter_mut().enumerate() {
+            fill(seed.wrapping_add(i as u64), dtype, &mut input[..bytes]);
+        }
+        let mut want = vec![0_u8; bytes];
+        let srcs: Vec<*const u8> = inputs.iter().map(|input| input.as_ptr()).collect();
+        // SAFETY: all have `bytes` bytes, and the result is apart.
+        unsafe { reduce(want.as_mut_ptr(), &srcs, count, dtype, op, sources as u32) };
+
+        let mut got = vec![0x5a_u8; bytes + 128];
+        let mut copied = vec![0x5a_u8; bytes + 128];
+        let at = shift;
+        let dst = got.as_mut_ptr().wrapping_add(at);
+        let mut srcs = srcs;
+        // SAFETY: there is room for `bytes` bytes behind the shift; a source is the result or apart.
+        unsafe {
+            if in_place {
+                copy(dst, inputs[0].as_ptr(), bytes);
+                srcs[0] = dst;
+            }
+            reduce_stream(dst, &srcs, count, dtype, op, sources as u32);
+            copy_stream(copied.as_mut_ptr().wrapping_add(at), inputs[0].as_ptr(), bytes);
+        }
+        prop_assert_eq!(&got[at..at + bytes], &want[..]);
+        prop_assert_eq!(&copied[at..at + bytes], &inputs[0][..bytes]);
+        for buffer in [got, copied] {
+            let outside = buffer[..at].iter().chain(&buffer[at + bytes..]);
+            prop_assert!(outside.copied().all(|byte| byte == 0x5a));
         }
     }
 }

@@ -2,8 +2,9 @@
 
 use std::arch::x86_64::{
     _CMP_UNORD_Q, _MM_FROUND_TO_NEAREST_INT, _mm_loadu_si128, _mm_storeu_si128, _mm256_blendv_ps,
-    _mm256_cmp_ps, _mm256_cvtph_ps, _mm256_cvtps_ph, _mm256_loadu_ps, _mm256_set1_ps,
-    _mm256_storeu_ps,
+    _mm256_cmp_ps, _mm256_cvtph_ps, _mm256_cvtps_ph, _mm256_loadu_ps, _mm256_loadu_si256,
+    _mm256_set1_ps, _mm256_storeu_ps, _mm256_storeu_si256, _mm512_cmp_ps_mask, _mm512_cvtph_ps,
+    _mm512_cvtps_ph, _mm512_loadu_ps, _mm512_mask_blend_ps, _mm512_set1_ps, _mm512_storeu_ps,
 };
 
 use super::element::Element;
@@ -12,9 +13,6 @@ use super::half::Half;
 use super::isa::Isa;
 use super::job::Job;
 use super::number::Combine;
-
-/// Values that one conversion instruction takes.
-const LANES: usize = 8;
 
 /// AVX2 and F16C.
 #[derive(Clone, Copy, Debug)]
@@ -43,7 +41,7 @@ impl Avx512 {
 }
 
 macro_rules! isa {
-    ($isa:ident, $fold:ident, $features:literal) => {
+    ($isa:ident, $fold:ident, $load_half:ident, $store_half:ident, $features:literal) => {
         #[target_feature(enable = $features)]
         unsafe fn $fold<E: Element, C: Combine, const DIVIDE: bool>(isa: $isa, job: Job<'_>) {
             // SAFETY: the caller vouches for the job's pointers.
@@ -64,7 +62,7 @@ macro_rules! isa {
                 // SAFETY:
                 // - `self` proves that the processor has F16C;
                 // - the caller vouches for the pointers.
-                unsafe { load_half(src, numbers, count) }
+                unsafe { $load_half(src, numbers, count) }
             }
 
             #[inline(always)]
@@ -72,14 +70,20 @@ macro_rules! isa {
                 // SAFETY:
                 // - `self` proves that the processor has F16C;
                 // - the caller vouches for the pointers.
-                unsafe { store_half(numbers, dst, count) }
+                unsafe { $store_half(numbers, dst, count) }
             }
         }
     };
 }
 
-isa!(Avx2, fold_avx2, "avx2,f16c");
-isa!(Avx512, fold_avx512, "avx512f,avx512bw,avx512vl,avx2,f16c");
+isa!(Avx2, fold_avx2, load_half_avx2, store_half_avx2, "avx2,f16c");
+isa!(
+    Avx512,
+    fold_avx512,
+    load_half_avx512,
+    store_half_avx512,
+    "avx512f,avx512bw,avx512vl,avx2,f16c"
+);
 
 /// Widens binary16 values.
 ///
@@ -87,13 +91,35 @@ isa!(Avx512, fold_avx512, "avx512f,avx512bw,avx512vl,avx2,f16c");
 /// As for [`Element::load`], and the processor has F16C.
 #[inline]
 #[target_feature(enable = "avx,f16c")]
-unsafe fn load_half(src: *const u16, numbers: *mut f32, count: usize) {
+unsafe fn load_half_avx2(src: *const u16, numbers: *mut f32, count: usize) {
+    const LANES: usize = 8;
     let whole = count - count % LANES;
     // SAFETY: no access goes past `count`.
     unsafe {
-        for i in (0..whole).step_by(LANES) {
-            let wide = _mm256_cvtph_ps(_mm_loadu_si128(src.add(i).cast()));
-            _mm256_storeu_ps(numbers.add(i), wide);
+        for pack in 0..count / LANES {
+            let wide = _mm256_cvtph_ps(_mm_loadu_si128(src.add(pack * LANES).cast()));
+            _mm256_storeu_ps(numbers.add(pack * LANES), wide);
+        }
+        for i in whole..count {
+            numbers.add(i).write(Half::widen(src.add(i).read_unaligned()));
+        }
+    }
+}
+
+/// [`load_half_avx2`] for AVX-512.
+///
+/// # Safety
+/// As for [`Element::load`], and the processor has AVX-512 F.
+#[inline]
+#[target_feature(enable = "avx512f")]
+unsafe fn load_half_avx512(src: *const u16, numbers: *mut f32, count: usize) {
+    const LANES: usize = 16;
+    let whole = count - count % LANES;
+    // SAFETY: no access goes past `count`.
+    unsafe {
+        for pack in 0..count / LANES {
+            let wide = _mm512_cvtph_ps(_mm256_loadu_si256(src.add(pack * LANES).cast()));
+            _mm512_storeu_ps(numbers.add(pack * LANES), wide);
         }
         for i in whole..count {
             numbers.add(i).write(Half::widen(src.add(i).read_unaligned()));
@@ -107,16 +133,41 @@ unsafe fn load_half(src: *const u16, numbers: *mut f32, count: usize) {
 /// As for [`Element::store`], and the processor has F16C.
 #[inline]
 #[target_feature(enable = "avx,f16c")]
-unsafe fn store_half(numbers: *const f32, dst: *mut u16, count: usize) {
+unsafe fn store_half_avx2(numbers: *const f32, dst: *mut u16, count: usize) {
+    const LANES: usize = 8;
     let whole = count - count % LANES;
     // SAFETY: no access goes past `count`.
     unsafe {
-        for i in (0..whole).step_by(LANES) {
-            let wide = _mm256_loadu_ps(numbers.add(i));
+        for pack in 0..count / LANES {
+            let wide = _mm256_loadu_ps(numbers.add(pack * LANES));
             let nan = _mm256_cmp_ps::<_CMP_UNORD_Q>(wide, wide);
             let settled = _mm256_blendv_ps(wide, _mm256_set1_ps(f32::NAN), nan);
             let narrow = _mm256_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(settled);
-            _mm_storeu_si128(dst.add(i).cast(), narrow);
+            _mm_storeu_si128(dst.add(pack * LANES).cast(), narrow);
+        }
+        for i in whole..count {
+            dst.add(i).write_unaligned(Half::narrow(numbers.add(i).read()));
+        }
+    }
+}
+
+/// [`store_half_avx2`] for AVX-512.
+///
+/// # Safety
+/// As for [`Element::store`], and the processor has AVX-512 F.
+#[inline]
+#[target_feature(enable = "avx512f")]
+unsafe fn store_half_avx512(numbers: *const f32, dst: *mut u16, count: usize) {
+    const LANES: usize = 16;
+    let whole = count - count % LANES;
+    // SAFETY: no access goes past `count`.
+    unsafe {
+        for pack in 0..count / LANES {
+            let wide = _mm512_loadu_ps(numbers.add(pack * LANES));
+            let nan = _mm512_cmp_ps_mask::<_CMP_UNORD_Q>(wide, wide);
+            let settled = _mm512_mask_blend_ps(nan, wide, _mm512_set1_ps(f32::NAN));
+            let narrow = _mm512_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(settled);
+            _mm256_storeu_si256(dst.add(pack * LANES).cast(), narrow);
         }
         for i in whole..count {
             dst.add(i).write_unaligned(Half::narrow(numbers.add(i).read()));
