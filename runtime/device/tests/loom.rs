@@ -2,7 +2,8 @@
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test -p stepccl-device --release --test loom`. Entries are cells
 //! that the checker watches: an entry touched by both sides at once fails the test, and so does a
-//! wake-up that is lost, as a deadlock.
+//! wake-up that is lost, as a deadlock. The tests in `without` take one barrier away at a time and
+//! expect to fail: so the model would notice if the code lacked it.
 #![cfg(loom)]
 
 use std::sync::Arc;
@@ -19,6 +20,21 @@ use stepccl_device::{
 };
 
 const LIMIT: Duration = Duration::MAX;
+
+/// A barrier that one side does without.
+#[derive(Clone, Copy, PartialEq)]
+enum Without {
+    Nothing,
+    Release(Word),
+    Acquire(Word),
+    Fence,
+}
+
+/// The ring as one side sees it.
+struct End {
+    ring: Arc<ModelRing>,
+    without: Without,
+}
 
 struct ModelRing {
     words: [AtomicU32; 7],
@@ -38,7 +54,11 @@ unsafe impl Sync for ModelRing {}
 unsafe impl Send for ModelRing {}
 
 impl ModelRing {
-    fn new(sq: u32, cq: u32, start: u32) -> (Arc<Self>, RingLayout) {
+    /// The ends of the client and of the service.
+    fn ends(
+        (sq, cq, start): (u32, u32, u32),
+        without: [Without; 2],
+    ) -> ([Arc<End>; 2], RingLayout) {
         let (offsets, bytes) = RingOffsets::lay_out(sq, cq).unwrap();
         let layout = RingLayout::new(offsets, sq, cq, u64::from(bytes)).unwrap();
         let flags = [Word::SqFlags, Word::CqFlags, Word::CqStalls];
@@ -51,7 +71,8 @@ impl ModelRing {
             asleep: Mutex::new(()),
             wake: [Condvar::new(), Condvar::new()],
         };
-        (Arc::new(ring), layout)
+        let ring = Arc::new(ring);
+        (without.map(|without| Arc::new(End { ring: ring.clone(), without })), layout)
     }
 }
 
@@ -71,55 +92,63 @@ fn write<T>(cell: &UnsafeCell<T>, new: T) {
     });
 }
 
-impl RingMemory for ModelRing {
+impl RingMemory for End {
     fn load_relaxed(&self, word: Word) -> Result<u32, RingError> {
-        Ok(self.words[word as usize].load(Ordering::Relaxed))
+        Ok(self.ring.words[word as usize].load(Ordering::Relaxed))
     }
     fn load_acquire(&self, word: Word) -> Result<u32, RingError> {
-        Ok(self.words[word as usize].load(Ordering::Acquire))
+        if self.without == Without::Acquire(word) {
+            return self.load_relaxed(word);
+        }
+        Ok(self.ring.words[word as usize].load(Ordering::Acquire))
     }
     fn store_relaxed(&self, word: Word, value: u32) -> Result<(), RingError> {
-        self.words[word as usize].store(value, Ordering::Relaxed);
+        self.ring.words[word as usize].store(value, Ordering::Relaxed);
         Ok(())
     }
     fn store_release(&self, word: Word, value: u32) -> Result<(), RingError> {
-        self.words[word as usize].store(value, Ordering::Release);
+        if self.without == Without::Release(word) {
+            return self.store_relaxed(word, value);
+        }
+        self.ring.words[word as usize].store(value, Ordering::Release);
         Ok(())
     }
     fn fence(&self) {
-        fence(Ordering::SeqCst);
+        if self.without != Without::Fence {
+            fence(Ordering::SeqCst);
+        }
     }
     fn read_submission(&self, slot: u32) -> Result<[u64; 8], RingError> {
-        Ok(read(&self.submissions[slot as usize]))
+        Ok(read(&self.ring.submissions[slot as usize]))
     }
     fn write_submission(&self, slot: u32, words: [u64; 8]) -> Result<(), RingError> {
-        write(&self.submissions[slot as usize], words);
+        write(&self.ring.submissions[slot as usize], words);
         Ok(())
     }
     fn read_completion(&self, slot: u32) -> Result<[u64; 2], RingError> {
-        Ok(read(&self.completions[slot as usize]))
+        Ok(read(&self.ring.completions[slot as usize]))
     }
     fn write_completion(&self, slot: u32, words: [u64; 2]) -> Result<(), RingError> {
-        write(&self.completions[slot as usize], words);
+        write(&self.ring.completions[slot as usize], words);
         Ok(())
     }
 }
 
-impl Doorbell for ModelRing {
+impl Doorbell for End {
     fn bell(&self, side: Side) -> u32 {
-        self.bells[side as usize].load(Ordering::Acquire)
+        self.ring.bells[side as usize].load(Ordering::Acquire)
     }
     fn ring(&self, side: Side) -> Result<(), RingError> {
-        self.bells[side as usize].fetch_add(1, Ordering::Release);
-        let _asleep = self.asleep.lock().unwrap();
-        self.wake[side as usize].notify_all();
+        self.ring.bells[side as usize].fetch_add(1, Ordering::Release);
+        let _asleep = self.ring.asleep.lock().unwrap();
+        self.ring.wake[side as usize].notify_all();
         Ok(())
     }
     /// Like the kernel's futex: looks at the word and goes to sleep as one step.
     fn sleep(&self, side: Side, seen: u32, _: Duration) -> Result<(), RingError> {
-        let asleep = self.asleep.lock().unwrap();
-        if self.bells[side as usize].load(Ordering::Acquire) == seen {
-            drop(self.wake[side as usize].wait(asleep).unwrap());
+        let asleep = self.ring.asleep.lock().unwrap();
+        if self.ring.bells[side as usize].load(Ordering::Acquire) == seen {
+            drop(self.ring.wake[side as usize].wait(asleep).unwrap());
         }
         Ok(())
     }
@@ -143,14 +172,15 @@ fn model(check: impl Fn() + Sync + Send + 'static) {
     builder.check(check);
 }
 
+const FULL: [Without; 2] = [Without::Nothing; 2];
+
 /// SQ tail and SQ head, over the wrap of the slots and of the indices.
-#[test]
-fn entries_arrive_whole_and_in_order() {
-    model(|| {
+fn entries(without: [Without; 2]) {
+    model(move || {
         let start = u32::MAX - 1;
-        let (ring, layout) = ModelRing::new(2, 4, start);
-        let mut service = Service::new(ring.clone(), &layout, start).unwrap();
-        let mut client = SubmissionQueue::new(ring, 2, start).unwrap();
+        let ([near, far], layout) = ModelRing::ends((2, 4, start), without);
+        let mut service = Service::new(far, &layout, start).unwrap();
+        let mut client = SubmissionQueue::new(near, 2, start).unwrap();
         let taker = thread::spawn(move || {
             for number in 0..4 {
                 loop {
@@ -173,14 +203,13 @@ fn entries_arrive_whole_and_in_order() {
 }
 
 /// CQ tail and CQ head, over the wrap of the slots and of the indices.
-#[test]
-fn completions_arrive_whole_and_in_order() {
-    model(|| {
+fn completions(without: [Without; 2]) {
+    model(move || {
         let start = u32::MAX - 1;
-        let (ring, layout) = ModelRing::new(4, 2, start);
-        let mut submissions = SubmissionQueue::new(ring.clone(), 4, start).unwrap();
-        let mut service = Service::new(ring.clone(), &layout, start).unwrap();
-        let mut completions = CompletionQueue::new(ring, 2, start).unwrap();
+        let ([near, far], layout) = ModelRing::ends((4, 2, start), without);
+        let mut submissions = SubmissionQueue::new(near.clone(), 4, start).unwrap();
+        let mut service = Service::new(far, &layout, start).unwrap();
+        let mut completions = CompletionQueue::new(near, 2, start).unwrap();
         for number in 0..4 {
             assert!(submissions.push(&entry(number)).unwrap());
         }
@@ -214,12 +243,11 @@ fn completions_arrive_whole_and_in_order() {
 }
 
 /// Both wake-up flags: a lost wake-up is a deadlock, which the checker reports.
-#[test]
-fn no_wakeup_is_lost() {
-    model(|| {
-        let (ring, layout) = ModelRing::new(1, 2, 0);
-        let mut client = Client::new(ring.clone(), &layout, 0).unwrap();
-        let mut service = Service::new(ring, &layout, 0).unwrap();
+fn wakeups(without: [Without; 2]) {
+    model(move || {
+        let ([near, far], layout) = ModelRing::ends((1, 2, 0), without);
+        let mut client = Client::new(near, &layout, 0).unwrap();
+        let mut service = Service::new(far, &layout, 0).unwrap();
         let worker = thread::spawn(move || {
             let mut done = 0;
             while done < 2 {
@@ -250,18 +278,17 @@ fn no_wakeup_is_lost() {
 }
 
 /// A client that sees the ring failed has seen every completion before.
-#[test]
-fn completions_before_a_failure_are_read() {
-    model(|| {
-        let (ring, layout) = ModelRing::new(1, 2, 0);
-        let mut client = Client::new(ring.clone(), &layout, 0).unwrap();
-        let mut service = Service::new(ring.clone(), &layout, 0).unwrap();
+fn failure(without: [Without; 2]) {
+    model(move || {
+        let ([near, far], layout) = ModelRing::ends((1, 2, 0), without);
+        let mut client = Client::new(near, &layout, 0).unwrap();
+        let mut service = Service::new(far.clone(), &layout, 0).unwrap();
         assert_eq!(client.push(&entry(5)).unwrap(), Push::Queued);
         client.publish().unwrap();
         let worker = thread::spawn(move || {
             assert_eq!(service.take().unwrap(), Taken::Entry(entry(5)));
             service.complete(&CompletionEntry::moved(5, 1)).unwrap();
-            ring.store_relaxed(Word::SqTail, 77).unwrap();
+            far.store_relaxed(Word::SqTail, 77).unwrap();
             assert!(matches!(service.take(), Err(RingError::BadIndex { .. })));
         });
         loop {
@@ -274,4 +301,55 @@ fn completions_before_a_failure_are_read() {
         worker.join().unwrap();
         assert_eq!(client.pop(), Err(RingError::Failed));
     });
+}
+
+#[test]
+fn entries_arrive_whole_and_in_order() {
+    entries(FULL);
+}
+
+#[test]
+fn completions_arrive_whole_and_in_order() {
+    completions(FULL);
+}
+
+#[test]
+fn no_wakeup_is_lost() {
+    wakeups(FULL);
+}
+
+#[test]
+fn completions_before_a_failure_are_read() {
+    failure(FULL);
+}
+
+/// Each test takes one barrier away, of the client or of the service, and must fail.
+mod without {
+    use super::Without::{Acquire, Fence, Nothing, Release};
+    use super::{Word, completions, entries, failure, wakeups};
+
+    macro_rules! must_fail {
+        ($($name:ident: $run:ident($client:expr, $service:expr);)*) => {$(
+            #[test]
+            #[should_panic]
+            fn $name() {
+                $run([$client, $service]);
+            }
+        )*};
+    }
+
+    must_fail! {
+        release_of_sq_tail: entries(Release(Word::SqTail), Nothing);
+        acquire_of_sq_tail: entries(Nothing, Acquire(Word::SqTail));
+        release_of_sq_head: entries(Nothing, Release(Word::SqHead));
+        acquire_of_sq_head: entries(Acquire(Word::SqHead), Nothing);
+        release_of_cq_tail: completions(Nothing, Release(Word::CqTail));
+        acquire_of_cq_tail: completions(Acquire(Word::CqTail), Nothing);
+        release_of_cq_head: completions(Release(Word::CqHead), Nothing);
+        acquire_of_cq_head: completions(Nothing, Acquire(Word::CqHead));
+        fence_of_the_client: wakeups(Fence, Nothing);
+        fence_of_the_service: wakeups(Nothing, Fence);
+        release_of_sq_flags: failure(Nothing, Release(Word::SqFlags));
+        acquire_of_sq_flags: failure(Acquire(Word::SqFlags), Nothing);
+    }
 }
