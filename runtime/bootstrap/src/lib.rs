@@ -40,6 +40,7 @@ pub use error::BootstrapError;
 pub use join::join;
 pub use mesh::{Link, MAX_MESSAGE_BYTES, Mesh};
 pub use secret::{Secret, SecretError};
+pub use store::tcp::{TcpStore, TcpStoreLimits, TcpStoreServer};
 pub use store::{
     FileStore, MAX_KEY_BYTES, MAX_VALUE_BYTES, MemoryStore, PrefixStore, Store, StoreError,
 };

@@ -3,7 +3,10 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use stepccl_bootstrap::{FileStore, MAX_KEY_BYTES, MemoryStore, Store, StoreError};
+use stepccl_bootstrap::{
+    FileStore, MAX_KEY_BYTES, MemoryStore, Secret, Store, StoreError, TcpStore, TcpStoreLimits,
+    TcpStoreServer,
+};
 
 /// One store, seen by several clients.
 fn check(clients: &[&dyn Store]) {
@@ -72,4 +75,17 @@ fn files() {
     let open = || FileStore::open(directory.path()).unwrap();
     let (one, two, three) = (open(), open(), open());
     check(&[&one, &two, &three]);
+}
+
+#[test]
+fn tcp() {
+    for secret in [None, Some(Secret::from_bytes([3; 32]))] {
+        let server =
+            TcpStoreServer::bind("127.0.0.1:0", secret.clone(), TcpStoreLimits::default()).unwrap();
+        let address = server.address().to_string();
+        let open = || TcpStore::connect(&address, secret.clone(), Duration::from_secs(20)).unwrap();
+        let (one, two) = (open(), open());
+        // The first is shared by two threads.
+        check(&[&one, &one, &two]);
+    }
 }

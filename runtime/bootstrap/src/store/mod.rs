@@ -4,6 +4,7 @@ mod error;
 mod file;
 mod memory;
 mod prefix;
+pub(crate) mod tcp;
 
 use std::fmt;
 use std::sync::Arc;
