@@ -130,6 +130,27 @@ impl Algorithm {
         None
     }
 
+    /// Most sources that one reduce of the plan has.
+    #[must_use]
+    pub fn reduce_sources(self, collective: Collective, topology: &Topology) -> u32 {
+        let (ranks, nodes) = (topology.ranks(), topology.nodes());
+        if !collective.reduces() || ranks == 1 {
+            return 0;
+        }
+        let local = topology.largest_node();
+        match self {
+            Self::Direct | Self::TwoShot => ranks,
+            Self::Ring => 2,
+            // The input, a folded rank's, and what came at each level.
+            Self::RecursiveHalving => 1 + ranks.ilog2() + u32::from(!ranks.is_power_of_two()),
+            Self::Tree => 1 + builder::log2_ceil(ranks),
+            Self::Hierarchical => match collective {
+                Collective::Reduce { .. } => local + builder::log2_ceil(nodes),
+                _ => local + nodes - 1,
+            },
+        }
+    }
+
     /// The program of one rank; the caller has checked support, root and rank.
     pub(crate) fn program(self, collective: Collective, topology: &Topology, rank: u32) -> Program {
         let builder = Builder::new(topology, rank);

@@ -5,6 +5,8 @@
 
 mod algorithm;
 mod collective;
+mod cost;
+mod describe;
 mod dtype;
 mod error;
 mod plan;
@@ -16,6 +18,8 @@ mod verify;
 
 pub use algorithm::Algorithm;
 pub use collective::Collective;
+pub use cost::{Candidate, Choice, Figures, Limits, Link, Verdict, choose, lower_bound};
+pub use describe::describe;
 pub use dtype::DType;
 pub use error::PlanError;
 pub use plan::Plan;

@@ -1,0 +1,55 @@
+//! Numbers that a simulated communicator combines.
+
+use std::fmt;
+
+use stepccl_plan::{DType, ReduceOp};
+
+/// A type of element.
+pub trait Element: Copy + PartialEq + fmt::Debug {
+    /// Its name in plans.
+    const DTYPE: DType;
+    /// What unwritten staging and output hold.
+    const GARBAGE: Self;
+
+    /// Two elements combined; [`ReduceOp::Avg`] adds.
+    #[must_use]
+    fn combine(self, other: Self, op: ReduceOp) -> Self;
+
+    /// An element divided among so many ranks.
+    #[must_use]
+    fn divide(self, ranks: u32) -> Self;
+}
+
+impl Element for f64 {
+    const DTYPE: DType = DType::F64;
+    const GARBAGE: Self = -7.25e300;
+
+    fn combine(self, other: Self, op: ReduceOp) -> Self {
+        match op {
+            ReduceOp::Max => self.max(other),
+            ReduceOp::Min => self.min(other),
+            _ => self + other,
+        }
+    }
+
+    fn divide(self, ranks: u32) -> Self {
+        self / Self::from(ranks)
+    }
+}
+
+impl Element for i64 {
+    const DTYPE: DType = DType::I64;
+    const GARBAGE: Self = -0x5555_5555_5555_5555;
+
+    fn combine(self, other: Self, op: ReduceOp) -> Self {
+        match op {
+            ReduceOp::Max => self.max(other),
+            ReduceOp::Min => self.min(other),
+            _ => self.wrapping_add(other),
+        }
+    }
+
+    fn divide(self, ranks: u32) -> Self {
+        self / Self::from(ranks)
+    }
+}
