@@ -28,8 +28,9 @@ impl Host {
     pub(crate) fn read() -> Result<Self, BootstrapError> {
         let boot = std::fs::read("/proc/sys/kernel/random/boot_id")
             .map_err(|e| BootstrapError::system("read /proc/sys/kernel/random/boot_id", e))?;
-        let network = std::fs::metadata("/proc/self/ns/net")
-            .map_err(|e| BootstrapError::system("stat /proc/self/ns/net", e))?;
+        // Of this thread and not of the process: its sockets are made there.
+        let network = std::fs::metadata("/proc/thread-self/ns/net")
+            .map_err(|e| BootstrapError::system("stat /proc/thread-self/ns/net", e))?;
         let mut bytes = boot.trim_ascii().to_vec();
         bytes.extend_from_slice(&network.dev().to_le_bytes());
         bytes.extend_from_slice(&network.ino().to_le_bytes());

@@ -19,6 +19,7 @@
 //! still be refused. A communicator that is made again on the same store therefore needs a new
 //! name: the caller appends a generation, such as `world.0` and then `world.1`.
 #![forbid(unsafe_op_in_unsafe_fn)]
+#![deny(unsafe_code)]
 
 mod auth;
 mod backoff;

@@ -117,7 +117,7 @@ impl Mesh {
         }
         let sequence = self.exchanges;
         self.exchanges = self.exchanges.wrapping_add(1);
-        exchange(&self.name, self.rank, &self.links, &outgoing, sequence, deadline).inspect_err(
+        exchange(&self.name, self.rank, &self.links, outgoing, sequence, deadline).inspect_err(
             |error| {
                 self.broken = Some(error.to_string());
                 // The others need not wait for their deadlines; a link that is closed already

@@ -1,5 +1,6 @@
 //! Ranks as threads: they find one another, and trouble is an error on every side.
 
+mod threads;
 mod util;
 
 use std::io::Write;
@@ -11,7 +12,8 @@ use stepccl_bootstrap::{
     BootstrapError, FileStore, JoinConfig, MAX_MESSAGE_BYTES, MAX_NOTE_BYTES, MemoryStore, Mesh,
     Secret, Store, join,
 };
-use util::{config, each, join_all, soon};
+use threads::{each, join_all};
+use util::{config, soon};
 
 fn errors(results: Vec<Result<Mesh, BootstrapError>>) -> Vec<BootstrapError> {
     results.into_iter().map(Result::unwrap_err).collect()

@@ -16,7 +16,7 @@ use crate::{BootstrapError, Link, MAX_MESSAGE_BYTES};
 const HEADER_BYTES: usize = 12;
 
 /// What this rank sends to all.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) enum Outgoing<'a> {
     Bytes(&'a [u8]),
     Descriptor(BorrowedFd<'a>),
@@ -169,7 +169,7 @@ pub(crate) fn exchange(
     name: &str,
     rank: u32,
     links: &[Option<Link>],
-    outgoing: &Outgoing<'_>,
+    outgoing: Outgoing<'_>,
     sequence: u32,
     deadline: Instant,
 ) -> Result<Vec<Option<Received>>, BootstrapError> {
@@ -228,10 +228,10 @@ pub(crate) fn exchange(
 }
 
 impl<'a> Round<'a> {
-    fn new(outgoing: &Outgoing<'a>, sequence: u32) -> Self {
+    fn new(outgoing: Outgoing<'a>, sequence: u32) -> Self {
         let (kind, bytes, descriptor) = match outgoing {
-            Outgoing::Bytes(bytes) => (KIND_BYTES, *bytes, None),
-            Outgoing::Descriptor(fd) => (KIND_DESCRIPTOR, &[][..], Some(*fd)),
+            Outgoing::Bytes(bytes) => (KIND_BYTES, bytes, None),
+            Outgoing::Descriptor(fd) => (KIND_DESCRIPTOR, &[][..], Some(fd)),
         };
         // At most MAX_MESSAGE_BYTES, which the caller has checked.
         let mut message = Header { kind, sequence, bytes: bytes.len() as u32 }.encode();

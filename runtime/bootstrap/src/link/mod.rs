@@ -6,6 +6,7 @@ mod exchange;
 mod frame;
 mod handshake;
 mod listener;
+#[expect(unsafe_code, reason = "received descriptors become owned here and nowhere else")]
 mod passing;
 mod peer;
 
