@@ -276,3 +276,14 @@ fn device_path_is_the_same() {
 fn every_name_is_documented() {
     assert_eq!(Header::read().undocumented(), [""; 0]);
 }
+
+/// The worked example of the documentation compiles as it stands there.
+#[test]
+fn example_in_the_documentation_compiles() {
+    let page = include_str!("../../Documentation/abi.md");
+    let code = page.split("```c\n").nth(1).and_then(|rest| rest.split("```").next());
+    let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("example.c");
+    std::fs::write(&file, code.expect("a block of C"))
+        .expect("the folder for temporary files can be written");
+    gcc("gcc", &["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", path(&file)]);
+}
