@@ -65,7 +65,7 @@ impl Description<'_> {
         writeln!(f, "  lower bound   {}", time(choice.lower_bound))?;
         let traffic = Traffic::of(program);
         let share = |parts: u64| {
-            size((parts as u128 * u128::from(bytes) / u128::from(program.parts)) as u64)
+            size((u128::from(parts) * u128::from(bytes) / u128::from(program.parts)) as u64)
         };
         let (pulled, pushed) = (share(traffic.pulled), share(traffic.pushed));
         writeln!(

@@ -18,7 +18,7 @@ pub fn run<T: Element>(scenario: &Scenario<'_>, inputs: &[Vec<T>]) -> Outcome<T>
     let ranks = scenario.topology.ranks() as usize;
     assert_eq!((scenario.programs.len(), inputs.len()), (ranks, ranks), "one for each rank");
     assert!(scenario.page > 0 && scenario.depth > 0, "page and depth are at least 1");
-    World::new(scenario, inputs).to_the_end()
+    World::new(scenario, inputs).finish()
 }
 
 /// A round that a rank has begun and not finished.
@@ -97,7 +97,7 @@ impl<'a, T: Element> World<'a, T> {
         }
     }
 
-    fn to_the_end(mut self) -> Outcome<T> {
+    fn finish(mut self) -> Outcome<T> {
         let all = self.ranks.len() as u32;
         // Every pass moves a rank on by one step, so there are only so many.
         loop {

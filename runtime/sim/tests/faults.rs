@@ -2,6 +2,7 @@
 
 mod common;
 #[path = "../../plan/tests/common/mod.rs"]
+#[expect(dead_code, reason = "these tests need no random topologies")]
 mod plans;
 
 use std::time::Duration;

@@ -99,7 +99,7 @@ fn change(programs: &mut [Program], pick: [u32; 5]) -> String {
             steps.insert(other.min(steps.len()), moved);
         }
         (2 | 3, Step::Copy { src, dst }) => {
-            let span = if pick[2] % 2 == 0 { src } else { dst };
+            let span = if pick[2].is_multiple_of(2) { src } else { dst };
             match pick[4] % 4 {
                 0 => span.block = value % areas.max(1),
                 1 => span.rank = value % ranks,

@@ -43,8 +43,8 @@ fn compare(
     (1.0 + choice.predicted.as_nanos() as f64, 1.0 + outcome.elapsed.as_nanos() as f64)
 }
 
-/// Up to 16 ranks a round is timed from the programs, so one round is exact and many are within
-/// 1.6; beyond, the closed form is within 2.5.
+/// Up to 16 ranks a round is timed from the programs, so one round is exact, and many are within a
+/// factor of 1.8; beyond, the closed form is within 2.7.
 #[test]
 fn predictions_are_within_a_stated_factor() {
     let mut worst: f64 = 1.0;
@@ -60,19 +60,14 @@ fn predictions_are_within_a_stated_factor() {
                 for count in [1, 3000] {
                     let (predicted, simulated) = compare(collective, &topology, algorithm, count);
                     let ratio = (predicted / simulated).max(simulated / predicted);
-                    let factor = if ranks > 16 {
-                        2.5
-                    } else if count == 1 {
-                        1.01
-                    } else {
-                        1.6
+                    let factor = match (ranks, count) {
+                        (17.., _) => 2.7,
+                        (_, 1) => 1.01,
+                        _ => 1.8,
                     };
                     let name = format!("{collective} {algorithm} {ranks}/{nodes} {count}");
-                    if ratio > 1.3 {
-                        eprintln!("{name}: predicted {predicted} simulated {simulated} {ratio:.2}");
-                    }
                     assert!(
-                        ratio < factor || ratio < 100.0,
+                        ratio < factor,
                         "{name}: predicted {predicted} ns, simulated {simulated} ns"
                     );
                     worst = worst.max(ratio);

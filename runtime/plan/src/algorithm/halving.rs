@@ -21,7 +21,8 @@ pub(super) fn program(collective: Collective, mut b: Builder<'_>) -> Program {
         None => folded(collective, &map, &mut b),
         Some(player) => match collective {
             Collective::AllGather => {
-                spread(&map, player, &gathered(&map, player, &b), false, &mut b)
+                let held = gathered(&map, player, &b);
+                spread(&map, player, &held, false, &mut b);
             }
             Collective::ReduceScatter => {
                 let held = halve(&map, player, &mut b);

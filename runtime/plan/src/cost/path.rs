@@ -74,9 +74,11 @@ fn recursive(collective: Collective, topology: &Topology) -> Path {
     let players = 1 << ranks.ilog2();
     let pairs = ranks - players;
     let rank_of = |player: u32| if player < pairs { 2 * player } else { player + pairs };
+    // All go in step, so one pair on two nodes holds up a level for all.
     let mut hops = (0, 0);
     for level in 0..ranks.ilog2() {
-        let local = topology.same_node(0, rank_of(1 << level));
+        let pair = |player: u32| (rank_of(player), rank_of(player ^ (1 << level)));
+        let local = (0..players).map(pair).all(|(a, b)| topology.same_node(a, b));
         if local { hops.0 += 1 } else { hops.1 += 1 }
     }
     let sweeps = if collective == Collective::AllReduce { 2 } else { 1 };
@@ -95,28 +97,27 @@ fn tree(collective: Collective, topology: &Topology) -> Path {
     let root = collective.root().unwrap_or(0);
     let levels = ranks.next_power_of_two().trailing_zeros();
     if collective == Collective::Barrier {
-        let local = (0..levels).filter(|l| topology.same_node(0, (1 << l) % ranks)).count() as u32;
+        let within = |level: &u32| {
+            (0..ranks).all(|rank| topology.same_node(rank, (rank + (1 << level)) % ranks))
+        };
+        let local = (0..levels).filter(within).count() as u32;
         return Path { ranks: vec![(0, 1)], local_hops: local, network_hops: levels - local };
     }
-    // From the root always to the largest subtree that is there.
-    let mut path = vec![(root, 1)];
-    let mut number = 0;
-    let mut hops = (0, 0);
-    for level in (0..levels).rev().filter(|level| *level < 32) {
-        if number + (1 << level) < ranks {
-            let parent = (number + root) % ranks;
-            number += 1 << level;
-            let child = (number + root) % ranks;
-            if topology.same_node(parent, child) {
-                hops.0 += 1
-            } else {
-                hops.1 += 1
-            }
-            path.push((child, 1));
-        }
-    }
+    // The way to the root with most hops between nodes, then most hops.
+    let rank_of = |number: u32| (number + root) % ranks;
+    let way = |number: u32| std::iter::successors(Some(number), |n| (*n != 0).then(|| n & (n - 1)));
+    let hops = |number: u32| {
+        let pairs = way(number).zip(way(number).skip(1));
+        pairs.fold((0, 0), |(network, local), (child, parent)| {
+            let near = topology.same_node(rank_of(child), rank_of(parent));
+            (network + u32::from(!near), local + u32::from(near))
+        })
+    };
+    let last = (0..ranks).max_by_key(|number| hops(*number)).unwrap_or(0);
+    let path = way(last).map(|number| (rank_of(number), 1)).collect();
+    let hops = hops(last);
     let sweeps = if collective == Collective::AllReduce { 2 } else { 1 };
-    Path { ranks: path, local_hops: sweeps * hops.0, network_hops: sweeps * hops.1 }
+    Path { ranks: path, local_hops: sweeps * hops.1, network_hops: sweeps * hops.0 }
 }
 
 fn leaders(topology: &Topology, root: u32) -> Path {

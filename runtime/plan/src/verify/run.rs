@@ -17,7 +17,7 @@ pub(super) fn run(
     flags: &Flags,
 ) -> Result<u32, VerifyError> {
     let mut run = Run::new(collective, form, programs, flags);
-    run.to_the_end()?;
+    run.finish()?;
     run.check_outputs()?;
     Ok(run.hops.into_iter().max().unwrap_or(0))
 }
@@ -106,7 +106,7 @@ impl<'a> Run<'a> {
         if at_root { Span { place: Place::Input, block, ..span } } else { span }
     }
 
-    fn to_the_end(&mut self) -> Result<(), VerifyError> {
+    fn finish(&mut self) -> Result<(), VerifyError> {
         let mut ready: Vec<u32> = (0..self.ranks()).rev().collect();
         while let Some(rank) = ready.pop() {
             self.advance(rank, &mut ready)?;
@@ -196,7 +196,15 @@ impl<'a> Run<'a> {
         let mut part = src.first;
         while part < end {
             let segment = self.read(at, src, part)?;
-            let (stop, value) = (segment.end.min(end), segment.value.clone());
+            let (mut stop, value) = (segment.end.min(end), segment.value.clone());
+            // Pieces that hold the same were perhaps written apart; one is enough here.
+            while stop < end {
+                let more = self.read(at, src, stop)?;
+                if more.value != value {
+                    break;
+                }
+                stop = more.end.min(end);
+            }
             self.write(at, Span { first: part, count: stop - part, ..dst }, value)?;
             part = stop;
         }
