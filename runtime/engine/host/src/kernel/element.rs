@@ -1,7 +1,8 @@
 //! Elements as they lie in memory, and the numbers they are combined in.
 
 use super::isa::Isa;
-use super::number::Number;
+use super::job::Job;
+use super::number::{Combine, Number};
 
 /// An element type of messages.
 pub(super) trait Element {
@@ -19,6 +20,21 @@ pub(super) trait Element {
 
     /// The nearest element, ties to even; a NaN becomes the canonical one.
     fn narrow(number: Self::Number) -> Self::Raw;
+
+    /// Runs a job of two sources in registers, or answers false and leaves it to the blocks.
+    /// Called only where [`Self::DIRECT`] is false.
+    ///
+    /// # Safety
+    /// As for [`super::reduce`]; `srcs` are the job's.
+    #[inline(always)]
+    unsafe fn pair<I: Isa, C: Combine, const DIVIDE: bool>(
+        isa: I,
+        srcs: [*const u8; 2],
+        job: Job<'_>,
+    ) -> bool {
+        let _ = (isa, srcs, job);
+        false
+    }
 
     /// Widens `count` elements of `src` to `numbers`.
     ///

@@ -34,6 +34,7 @@ pub(super) unsafe fn fold<I: Isa, E: Element, C: Combine, const DIVIDE: bool>(
             [a, b] if E::DIRECT && b == job.dst => onto::<E, C, DIVIDE>(dst, a.cast(), job),
             [a, b] if E::DIRECT && a == job.dst => onto::<E, C, DIVIDE>(dst, b.cast(), job),
             [a, b] if E::DIRECT => pair::<E, C, DIVIDE>(dst, a.cast(), b.cast(), job),
+            [a, b] if !E::DIRECT && E::pair::<I, C, DIVIDE>(isa, [a, b], job) => {}
             _ => blocks::<I, E, C, DIVIDE>(isa, job),
         }
     }
@@ -41,7 +42,7 @@ pub(super) unsafe fn fold<I: Isa, E: Element, C: Combine, const DIVIDE: bool>(
 
 /// Divides if `DIVIDE`, and rounds to an element.
 #[inline(always)]
-fn finish<E: Element, const DIVIDE: bool>(number: E::Number, divisor: u32) -> E::Raw {
+pub(super) fn finish<E: Element, const DIVIDE: bool>(number: E::Number, divisor: u32) -> E::Raw {
     E::narrow(if DIVIDE { number.divided(divisor) } else { number })
 }
 

@@ -5,7 +5,8 @@
 
 use super::element::Element;
 use super::isa::Isa;
-use super::number::Number;
+use super::job::Job;
+use super::number::{Combine, Number};
 
 /// 2^-14, the smallest normal binary16, as bits of an f32.
 const SMALLEST_NORMAL: u32 = 113 << 23;
@@ -57,6 +58,16 @@ impl Element for Half {
         let upper = if magnitude >= TOO_LARGE { special } else { normal };
         let rounded = if magnitude < SMALLEST_NORMAL { denormal } else { upper };
         (rounded | sign) as u16
+    }
+
+    #[inline(always)]
+    unsafe fn pair<I: Isa, C: Combine, const DIVIDE: bool>(
+        isa: I,
+        srcs: [*const u8; 2],
+        job: Job<'_>,
+    ) -> bool {
+        // SAFETY: the caller vouches for the pointers.
+        unsafe { C::SIMPLE && isa.pair_half::<C, DIVIDE>(srcs, job) }
     }
 
     #[inline(always)]

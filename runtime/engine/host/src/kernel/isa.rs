@@ -14,6 +14,20 @@ pub(super) trait Isa: Copy {
     /// As for [`super::reduce`].
     unsafe fn run<E: Element, C: Combine, const DIVIDE: bool>(self, job: Job<'_>);
 
+    /// [`Element::pair`] of [`Half`].
+    ///
+    /// # Safety
+    /// As for [`Element::pair`].
+    #[inline(always)]
+    unsafe fn pair_half<C: Combine, const DIVIDE: bool>(
+        self,
+        srcs: [*const u8; 2],
+        job: Job<'_>,
+    ) -> bool {
+        let _ = (srcs, job);
+        false
+    }
+
     /// [`Element::load`] of [`Half`].
     ///
     /// # Safety

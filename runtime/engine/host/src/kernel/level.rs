@@ -71,11 +71,12 @@ impl fmt::Display for Level {
 /// Every instruction set of this processor, the narrowest first.
 #[must_use]
 pub fn levels() -> Vec<Level> {
-    let mut levels = vec![Level(Kind::Baseline(Baseline))];
     #[cfg(target_arch = "x86_64")]
-    {
-        levels.extend(Avx2::detect().map(|isa| Level(Kind::Avx2(isa))));
-        levels.extend(Avx512::detect().map(|isa| Level(Kind::Avx512(isa))));
-    }
-    levels
+    let wider = [
+        Avx2::detect().map(|isa| Level(Kind::Avx2(isa))),
+        Avx512::detect().map(|isa| Level(Kind::Avx512(isa))),
+    ];
+    #[cfg(not(target_arch = "x86_64"))]
+    let wider: [Option<Level>; 0] = [];
+    std::iter::once(Level(Kind::Baseline(Baseline))).chain(wider.into_iter().flatten()).collect()
 }

@@ -20,6 +20,9 @@ pub(super) trait Number: Copy {
 
 /// A combination of two values.
 pub(super) trait Combine {
+    /// Whether it is one instruction, so that the compiler finds the vectors in a few numbers.
+    const SIMPLE: bool = false;
+
     /// Combines `a` and `b`, in this order.
     fn combine<N: Number>(a: N, b: N) -> N;
 }
@@ -35,6 +38,8 @@ pub(super) struct Larger;
 pub(super) struct Smaller;
 
 impl Combine for Sum {
+    const SIMPLE: bool = true;
+
     #[inline(always)]
     fn combine<N: Number>(a: N, b: N) -> N {
         a.sum(b)

@@ -12,7 +12,7 @@ use super::fold;
 use super::half::Half;
 use super::isa::Isa;
 use super::job::Job;
-use super::number::Combine;
+use super::number::{Combine, Number};
 
 /// AVX2 and F16C.
 #[derive(Clone, Copy, Debug)]
@@ -41,7 +41,7 @@ impl Avx512 {
 }
 
 macro_rules! isa {
-    ($isa:ident, $fold:ident, $load_half:ident, $store_half:ident, $features:literal) => {
+    ($isa:ident, $fold:ident, $load_half:ident, $store_half:ident, $pair_half:ident, $features:literal) => {
         #[target_feature(enable = $features)]
         unsafe fn $fold<E: Element, C: Combine, const DIVIDE: bool>(isa: $isa, job: Job<'_>) {
             // SAFETY: the caller vouches for the job's pointers.
@@ -55,6 +55,19 @@ macro_rules! isa {
                 // - `self` proves that the processor has the features;
                 // - the caller vouches for the job's pointers.
                 unsafe { $fold::<E, C, DIVIDE>(self, job) }
+            }
+
+            #[inline(always)]
+            unsafe fn pair_half<C: Combine, const DIVIDE: bool>(
+                self,
+                srcs: [*const u8; 2],
+                job: Job<'_>,
+            ) -> bool {
+                // SAFETY:
+                // - `self` proves that the processor has the features;
+                // - the caller vouches for the pointers.
+                unsafe { $pair_half::<C, DIVIDE>(srcs, job) }
+                true
             }
 
             #[inline(always)]
@@ -76,12 +89,13 @@ macro_rules! isa {
     };
 }
 
-isa!(Avx2, fold_avx2, load_half_avx2, store_half_avx2, "avx2,f16c");
+isa!(Avx2, fold_avx2, load_half_avx2, store_half_avx2, pair_half_avx2, "avx2,f16c");
 isa!(
     Avx512,
     fold_avx512,
     load_half_avx512,
     store_half_avx512,
+    pair_half_avx512,
     "avx512f,avx512bw,avx512vl,avx2,f16c"
 );
 
@@ -174,3 +188,52 @@ unsafe fn store_half_avx512(numbers: *const f32, dst: *mut u16, count: usize) {
         }
     }
 }
+
+macro_rules! pair_half {
+    ($pair_half:ident, $lanes:literal, $load_half:ident, $store_half:ident, $features:literal) => {
+        /// Combines binary16 values of two sources a register at a time.
+        ///
+        /// # Safety
+        /// As for [`Element::pair`], and the processor has the features.
+        #[inline]
+        #[target_feature(enable = $features)]
+        unsafe fn $pair_half<C: Combine, const DIVIDE: bool>([a, b]: [*const u8; 2], job: Job<'_>) {
+            const LANES: usize = $lanes;
+            let (a, b, dst) = (a.cast::<u16>(), b.cast::<u16>(), job.dst.cast::<u16>());
+            let whole = job.count - job.count % LANES;
+            // SAFETY:
+            // - no access goes past `count`;
+            // - the result may be a source: what is read of it is read before it is written.
+            unsafe {
+                for pack in 0..job.count / LANES {
+                    let at = pack * LANES;
+                    let (mut x, mut y) = ([0.0_f32; LANES], [0.0_f32; LANES]);
+                    $load_half(a.add(at), x.as_mut_ptr(), LANES);
+                    $load_half(b.add(at), y.as_mut_ptr(), LANES);
+                    for i in 0..LANES {
+                        x[i] = C::combine(x[i], y[i]);
+                        if DIVIDE {
+                            x[i] = x[i].divided(job.divisor);
+                        }
+                    }
+                    $store_half(x.as_ptr(), dst.add(at), LANES);
+                }
+                for i in whole..job.count {
+                    let x = Half::widen(a.add(i).read_unaligned());
+                    let y = Half::widen(b.add(i).read_unaligned());
+                    let z = fold::finish::<Half, DIVIDE>(C::combine(x, y), job.divisor);
+                    dst.add(i).write_unaligned(z);
+                }
+            }
+        }
+    };
+}
+
+pair_half!(pair_half_avx2, 8, load_half_avx2, store_half_avx2, "avx2,f16c");
+pair_half!(
+    pair_half_avx512,
+    16,
+    load_half_avx512,
+    store_half_avx512,
+    "avx512f,avx512bw,avx512vl,avx2,f16c"
+);
