@@ -312,7 +312,9 @@ struct dma_engine_cqe {
  *
  * The submission queue (SQ) and the completion queue (CQ) lie in one mapping:
  * mmap(2) with MAP_SHARED, PROT_READ | PROT_WRITE, the offset and the length that
- * DMA_ENGINE_RING_SETUP returned. It is not inherited over fork.
+ * DMA_ENGINE_RING_SETUP returned. Any other offset or length and MAP_PRIVATE fail
+ * with EINVAL, PROT_EXEC with EACCES, another address space with EPERM. The mapping
+ * is not inherited over fork and does not show in core dumps.
  *
  * Queues have a power of two of entries. Heads and tails are __u32 that count for
  * ever and wrap at 2^32; the slot of an index is index & (entries - 1). Tail

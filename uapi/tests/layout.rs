@@ -287,3 +287,23 @@ fn example_in_the_documentation_compiles() {
         .expect("the folder for temporary files can be written");
     gcc("gcc", &["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", path(&file)]);
 }
+
+/// The driver includes the mirror by `#[path]` below a module of its own, with edition 2021.
+#[test]
+fn mirror_compiles_as_a_module_of_the_driver() {
+    let directory = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
+    let file = directory.join("driver.rs");
+    let module = concat!(env!("CARGO_MANIFEST_DIR"), "/src/abi/mod.rs");
+    let source = format!(
+        "#![no_std]\n#![allow(dead_code)]\npub mod inner {{\n    #[path = {module:?}]\n    \
+         pub mod abi;\n}}\n"
+    );
+    std::fs::write(&file, source).expect("the folder for temporary files can be written");
+    let rustc = std::env::var("RUSTC").unwrap_or_else(|_| "rustc".into());
+    let output = Command::new(rustc)
+        .args(["--edition", "2021", "--crate-type", "lib", "--emit", "metadata", "-D", "warnings"])
+        .args(["--out-dir", path(&directory), path(&file)])
+        .output()
+        .expect("the compiler that built this test runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
