@@ -15,9 +15,10 @@ loom() {
 style() { scripts/python 2.15 -m pytest -q -p no:cacheprovider tests/style; }
 
 types() {
-    # Checked against the stubs of the extension; torch's own types are left out of it.
-    scripts/python 2.15 -m mypy --no-error-summary --strict --follow-imports=silent \
-        --ignore-missing-imports --cache-dir "$root/build/mypy" runtime/python/python/stepccl
+    # Checked against the stubs of the extension. torch's own types differ from version to version
+    # and from what torch does, so they are left out of it.
+    scripts/python 2.15 -m mypy --strict --follow-imports=skip --allow-subclassing-any \
+        --cache-dir "$root/build/mypy" runtime/python/python/stepccl
 }
 
 licences() { "$deny_root/bin/cargo-deny" --locked --log-level error check licenses bans sources; }

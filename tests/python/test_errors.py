@@ -102,19 +102,27 @@ def test_a_dead_peer_is_an_error_that_names_it(own_world, size):
 def aborted(rank, size):
     import stepccl
 
-    work = dist.all_reduce(torch.ones(4), async_op=True) if rank == 0 else None
     if rank == 0:
+        work = dist.all_reduce(torch.ones(4), async_op=True)
         time.sleep(0.2)
-        stats_name = next(iter(stepccl.stats()))
-        backend = stepccl.live._owners[stats_name]
+        (backend,) = stepccl.live._owners.values()
         backend.abort()
         kinds, text = raised(work.wait)
-        assert "Error" in kinds, (kinds, text)
-        return text
+        assert "AbortedError" in kinds, (kinds, text)
+        kinds, text = raised(dist.all_reduce, torch.ones(4))
+        assert "AbortedError" in kinds, (kinds, text)
+        return
     time.sleep(0.5)
-    kinds, text = raised(dist.all_reduce, torch.ones(4))
-    assert "Error" in kinds, (kinds, text)
-    return text
+
+    def several():
+        # What rank 0 gave before the abort may still be used; nothing after it.
+        for _ in range(2):
+            dist.all_reduce(torch.ones(4))
+
+    start = time.monotonic()
+    kinds, text = raised(several)
+    assert "Error" in kinds and "rank 0" in text, (kinds, text)
+    assert time.monotonic() - start < 5
 
 
 def test_abort_ends_waits_here_and_there(own_world):

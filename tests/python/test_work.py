@@ -149,3 +149,27 @@ def traced(rank, size):
 
 def test_profiler_shows_the_operation(world):
     assert all("stepccl:all_reduce" in keys for keys in world(2).run(traced))
+
+
+def counters_of_a_hang(rank, size):
+    """Counters are wanted most when an operation does not end."""
+    import stepccl
+
+    dist.barrier()
+    waited = 0.0
+    if rank == 0:
+        work = dist.all_reduce(torch.ones(4), async_op=True)
+        time.sleep(0.1)
+        start = time.monotonic()
+        assert stepccl.stats()
+        waited = time.monotonic() - start
+        work.wait()
+    else:
+        time.sleep(1)
+        dist.all_reduce(torch.ones(4))
+    return waited
+
+
+def test_stats_do_not_wait_for_an_operation(world):
+    waited = world(2).run(counters_of_a_hang)[0]
+    assert waited < 0.5, waited

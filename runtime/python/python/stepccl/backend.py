@@ -20,6 +20,8 @@ from .collectives import NAME, Collectives
 OLDEST = (2, 9)
 BACKEND_SUBCLASS = (2, 14)
 
+_group: Any
+
 
 def _torch_version() -> tuple[int, int]:
     major, minor = torch.__version__.split(".")[:2]
@@ -60,12 +62,7 @@ if _torch_version() >= BACKEND_SUBCLASS:
             """Whether an operation of this group failed, as torch's watchdog asks."""
             return ErrorType.SUCCESS if self._error is None else ErrorType.COMM_ERROR
 
-    def _create(options: Any, backend_options: object = None) -> StepcclBackend:
-        made = StepcclBackend(
-            options.store, options.group_rank, options.group_size, options.group_id, options.timeout
-        )
-        made.options.global_ranks_in_group = options.global_ranks_in_group
-        return made
+    _group = StepcclBackend
 
 else:
 
@@ -106,10 +103,16 @@ else:
         def _set_default_timeout(self, timeout: timedelta) -> None:
             self.set_timeout(timeout)
 
-    def _create(options: Any, backend_options: object = None) -> StepcclProcessGroup:
-        return StepcclProcessGroup(
-            options.store, options.group_rank, options.group_size, options.group_id, options.timeout
-        )
+    _group = StepcclProcessGroup
+
+
+def _create(options: Any, backend_options: object = None) -> Any:
+    made = _group(
+        options.store, options.group_rank, options.group_size, options.group_id, options.timeout
+    )
+    if hasattr(made, "options"):
+        made.options.global_ranks_in_group = options.global_ranks_in_group
+    return made
 
 
 def register() -> None:

@@ -3,7 +3,7 @@
 Before: torch.distributed. After: `_core.Communicator`, the Rust half.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from datetime import timedelta
 from typing import Any
@@ -18,6 +18,8 @@ from .tensors import Memory
 from .work import Work, seconds
 
 NAME = "stepccl"
+
+Call = Callable[[Tensor, Any], Work]
 
 
 class Collectives:
@@ -301,7 +303,7 @@ class Collectives:
 
     # Shared by all of the above.
 
-    def _each(self, what: str, given: Sequence[Tensor], opts: Any, call: Any) -> Work:
+    def _each(self, what: str, given: Sequence[Tensor], opts: Any, call: Call) -> Work:
         if len(given) == 1:
             return call(given[0], opts)
         if not given:

@@ -1,6 +1,6 @@
 """Errors, and how those of the extension become errors that torch programs expect."""
 
-from functools import cache
+from typing import Any
 
 from ._core import AbortedError, Error, PeerLostError, RefusedError
 from ._core import TimeoutError_ as TimeoutError
@@ -20,15 +20,22 @@ class NotSupportedError(Error, NotImplementedError):
     """The call is right, but this build or this engine cannot do it."""
 
 
-@cache
-def _torch_class(kind: type[Error]) -> type[Error]:
-    import torch.distributed as dist
+_torch_classes: dict[Any, Any] = {}
 
-    return type(kind.__name__, (kind, dist.DistBackendError), {"__module__": "stepccl"})
+
+def _torch_class(kind: type[Error]) -> Any:
+    found = _torch_classes.get(kind)
+    if found is None:
+        import torch.distributed as dist
+
+        bases = (kind, dist.DistBackendError)
+        found = type(kind.__name__.rstrip("_"), bases, {"__module__": "stepccl"})
+        _torch_classes[kind] = found
+    return found
 
 
 def for_torch(error: Error) -> Error:
     """The same error, caught by ``except torch.distributed.DistBackendError`` as well."""
-    made = _torch_class(type(error))(*error.args)
+    made: Error = _torch_class(type(error))(*error.args)
     made.__cause__ = error.__cause__
     return made.with_traceback(error.__traceback__)

@@ -127,8 +127,7 @@ class Memory:
         """Address of a tensor that the operation reads."""
         if not _plain(tensor):
             tensor = tensor.detach().resolve_neg().contiguous()
-        self.keep.append(tensor)
-        return tensor.data_ptr()
+        return self._kept(tensor)
 
     def write(self, tensor: Tensor) -> int:
         """Address of a tensor that the operation writes in full."""
@@ -136,8 +135,7 @@ class Memory:
             copy = torch.empty(tensor.shape, dtype=tensor.dtype)
             self.restore.append((tensor, copy))
             tensor = copy
-        self.keep.append(tensor)
-        return tensor.data_ptr()
+        return self._kept(tensor)
 
     def update(self, tensor: Tensor) -> int:
         """Address of a tensor that the operation reads and then writes."""
@@ -146,8 +144,12 @@ class Memory:
             copy.copy_(tensor.detach())
             self.restore.append((tensor, copy))
             tensor = copy
+        return self._kept(tensor)
+
+    def _kept(self, tensor: Tensor) -> int:
         self.keep.append(tensor)
-        return tensor.data_ptr()
+        address: int = tensor.data_ptr()
+        return address
 
 
 def _plain(tensor: Tensor) -> bool:
