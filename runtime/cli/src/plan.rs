@@ -46,18 +46,20 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
     let collective = args.collective.with_root(args.root);
     let blocks = (0..args.ranks.min(2))
         .chain(collective.root())
-        .map(|r| collective.input_blocks(r, args.ranks).max(collective.output_blocks(r, args.ranks)))
+        .map(|r| {
+            collective.input_blocks(r, args.ranks).max(collective.output_blocks(r, args.ranks))
+        })
         .max()
         .unwrap_or(1)
         .max(1);
     let count = args.bytes / blocks as usize / args.dtype.size();
     let limits = Limits {
-        staging_bytes: args.staging,
+        staging_bytes: args.staging as u64,
         max_depth: args.depth,
         algorithm: args.algorithm,
+        ..Limits::default()
     };
-    let choice =
-        choose(collective, &topology, count, args.dtype, &Figures::default(), &limits)?;
+    let choice = choose(collective, &topology, count, args.dtype, &Figures::default(), &limits)?;
     let plan = Plan::new(collective, &topology, choice.algorithm)?;
     print!("{}", describe(&plan, &choice));
     Ok(ExitCode::SUCCESS)

@@ -23,10 +23,9 @@ pub(crate) enum State {
 pub(crate) fn seconds(timeout_s: Option<f64>) -> PyResult<Option<Duration>> {
     timeout_s
         .map(|s| {
-            Duration::try_from_secs_f64(s)
-                .ok()
-                .filter(|d| !d.is_zero())
-                .ok_or_else(|| PyValueError::new_err(format!("timeout_s = {s}: must be above 0 seconds")))
+            Duration::try_from_secs_f64(s).ok().filter(|d| !d.is_zero()).ok_or_else(|| {
+                PyValueError::new_err(format!("timeout_s = {s}: must be above 0 seconds"))
+            })
         })
         .transpose()
 }

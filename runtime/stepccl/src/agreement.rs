@@ -65,7 +65,10 @@ mod tests {
         let other = Agreement::of(&Config { pipeline_depth: Some(7), ..Config::default() }, 4096);
         assert!(own.check("c", 0, &[own.to_note(), own.to_note()]).is_ok());
         let text = own.check("c", 0, &[own.to_note(), other.to_note()]).unwrap_err().to_string();
-        assert!(text.contains("pipeline_depth") && text.contains("chosen") && text.contains('7'), "{text}");
+        assert!(
+            text.contains("pipeline_depth") && text.contains("chosen") && text.contains('7'),
+            "{text}"
+        );
         assert!(own.check("c", 0, &[own.to_note(), b"\xff=".to_vec()]).is_err());
     }
 }

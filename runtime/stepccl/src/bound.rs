@@ -66,9 +66,7 @@ impl Bound {
         let (region, offset) = match self {
             Self::None => return Err(unknown),
             Self::One(region) => (*region, block as u64 * block_bytes as u64 + offset as u64),
-            Self::Each(regions) => {
-                (*regions.get(block as usize).ok_or(unknown)?, offset as u64)
-            }
+            Self::Each(regions) => (*regions.get(block as usize).ok_or(unknown)?, offset as u64),
         };
         Address::start_of(region).checked_add(offset)
     }

@@ -44,7 +44,11 @@ impl Call {
         if let Some(root) = self.collective.root()
             && root >= ranks
         {
-            return Err(Error::invalid("root", root, format!("must be less than {ranks}, the number of ranks")));
+            return Err(Error::invalid(
+                "root",
+                root,
+                format!("must be less than {ranks}, the number of ranks"),
+            ));
         }
         let block = (self.count as u64)
             .checked_mul(self.dtype.size() as u64)
@@ -53,7 +57,10 @@ impl Call {
             return Err(Error::invalid(
                 "count",
                 self.count,
-                format!("all blocks together must be at most 2^40 bytes ({} bytes an element, {ranks} ranks)", self.dtype.size()),
+                format!(
+                    "all blocks together must be at most 2^40 bytes ({} bytes an element, {ranks} ranks)",
+                    self.dtype.size()
+                ),
             ));
         };
         let align = self.dtype.size();
@@ -93,7 +100,10 @@ impl Call {
             return Err(Error::invalid(
                 "output",
                 "overlaps input",
-                format!("{}: input and output must be apart, or in place as Documentation/collectives.md says", self.collective),
+                format!(
+                    "{}: input and output must be apart, or in place as Documentation/collectives.md says",
+                    self.collective
+                ),
             ));
         }
         Ok(())

@@ -99,9 +99,7 @@ impl CollectiveTask {
     /// Start rounds as long as there are slots.
     fn admit(&mut self, cx: &mut Context) -> Result<bool, EngineError> {
         let mut moved = false;
-        while self.next < self.prepared.rounds
-            && self.flight.len() < self.prepared.depth as usize
-        {
+        while self.next < self.prepared.rounds && self.flight.len() < self.prepared.depth as usize {
             let (index, number) = (self.next, self.first + self.next);
             let needed = Rounds::needed(&self.prepared, index, number, self.free_from);
             if let Some(wait) = cx.rounds.check(needed, cx.engine.as_ref())? {

@@ -5,8 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use stepccl_bootstrap::Store;
-use crate::interim::Choice;
-use stepccl_plan::{Collective, DType, ReduceOp};
+use stepccl_plan::{Choice, Collective, DType, ReduceOp};
 
 use crate::collective::CollectiveTask;
 use crate::connect::{Connected, connect};
@@ -364,7 +363,8 @@ impl Communicator {
         let blocks_in = collective.input_blocks(rank, ranks) as usize;
         let blocks_out = collective.output_blocks(rank, ranks) as usize;
         let lengths = (input.map_or(0, <[T]>::len), output.as_ref().map_or(0, |o| o.len()));
-        let count = if blocks_in > 0 { lengths.0 / blocks_in } else { lengths.1 / blocks_out.max(1) };
+        let count =
+            if blocks_in > 0 { lengths.0 / blocks_in } else { lengths.1 / blocks_out.max(1) };
         for (name, length, blocks) in
             [("input", lengths.0, blocks_in), ("output", lengths.1, blocks_out)]
         {

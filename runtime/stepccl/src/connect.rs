@@ -8,13 +8,13 @@ use stepccl_bootstrap::{JoinConfig, Mesh, Secret, Store, join};
 use stepccl_engine::{Address, Engine, EngineError};
 use stepccl_engine_host::{HostConfig, HostEngine, HostError, PeerLink};
 use stepccl_memory::Segment;
-use crate::interim::Figures;
-use stepccl_plan::Topology;
+use stepccl_plan::{Figures, Topology};
 
 use crate::agreement::Agreement;
 use crate::context::Context;
 use crate::geometry::Geometry;
 use crate::measure;
+use crate::placement;
 use crate::plans::Plans;
 use crate::progress::{Abort, Patience, Progress};
 use crate::{Config, Error};
@@ -46,9 +46,12 @@ pub(crate) fn connect(
     let deadline = Instant::now() + config.start_timeout;
     let staging_bytes = config.staging_bytes(ranks.max(1));
     let agreement = Agreement::of(config, staging_bytes);
-    let secret = config.secret.as_deref().map(Secret::from_text).transpose().map_err(|error| {
-        Error::invalid("secret", "(not shown)", error.to_string())
-    })?;
+    let secret = config
+        .secret
+        .as_deref()
+        .map(Secret::from_text)
+        .transpose()
+        .map_err(|error| Error::invalid("secret", "(not shown)", error.to_string()))?;
     let mut mesh = join(
         store,
         JoinConfig {
@@ -57,7 +60,7 @@ pub(crate) fn connect(
             ranks,
             secret,
             timeout: config.start_timeout,
-            note: agreement.to_note(),
+            note: [agreement.to_note(), placement::note(&placement::own_cores()).into()].concat(),
         },
     )?;
     agreement.check(name, rank, &mesh.notes)?;
@@ -79,16 +82,23 @@ pub(crate) fn connect(
             message: "the engine cannot address the staging of every rank".to_owned(),
         })?;
 
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let shared = ranks as usize > cores;
-    let figures = agree_on_figures(&mut mesh, engine.as_mut(), staging[rank as usize], &geometry, shared, deadline)?;
+    let shared = placement::share_cores(&mesh.notes);
+    let figures = agree_on_figures(
+        &mut mesh,
+        engine.as_mut(),
+        staging[rank as usize],
+        &geometry,
+        shared,
+        deadline,
+    )?;
+    let reduce_sources = engine.capabilities().max_reduce_sources;
     let abort = Arc::new(Abort::default());
     let context = Context::new(engine, rank, ranks, geometry, staging);
     Ok(Connected {
         progress: Progress::new(context, name.to_owned(), Arc::clone(&abort)),
         abort,
         patience: Patience { looks: if shared { LOOKS_SHARED } else { LOOKS } },
-        plans: Plans::new(rank, topology, figures, geometry, config),
+        plans: Plans::new(rank, topology, figures, geometry, reduce_sources, config),
         staging_bytes,
     })
 }
@@ -127,12 +137,7 @@ fn open_engine(
             what: format!("socket of rank {rank}"),
             message: error.to_string(),
         })?;
-        peers.push(PeerLink {
-            rank,
-            pid: link.pid,
-            segment,
-            socket: Some(OwnedFd::from(socket)),
-        });
+        peers.push(PeerLink { rank, pid: link.pid, segment, socket: Some(OwnedFd::from(socket)) });
     }
     let engine = HostEngine::new(host, own, peers).map_err(failed)?;
     Ok(Box::new(engine))
@@ -147,7 +152,8 @@ fn agree_on_figures(
     shared: bool,
     deadline: Instant,
 ) -> Result<Figures, Error> {
-    let failed = |source: EngineError| Error::Engine { context: "measuring at start".to_owned(), source };
+    let failed =
+        |source: EngineError| Error::Engine { context: "measuring at start".to_owned(), source };
     let (rank, ranks) = (mesh.rank, mesh.ranks);
     let mut figures = Figures::default();
     if rank == 0 {

@@ -46,11 +46,15 @@ fn apply_one(config: &mut Config, name: &str, value: &str) -> Result<(), Error> 
             config.buffer_bytes = Some(parse_size("STEPCCL_BUFFER_SIZE", value)?);
         }
         "STEPCCL_DMA_CONCURRENCY" => {
-            config.channels = parse("STEPCCL_DMA_CONCURRENCY", value, "must be a whole number from 0 to 64")?;
+            config.channels =
+                parse("STEPCCL_DMA_CONCURRENCY", value, "must be a whole number from 0 to 64")?;
         }
         "STEPCCL_PIPELINE_DEPTH" => {
-            config.pipeline_depth =
-                Some(parse("STEPCCL_PIPELINE_DEPTH", value, "must be a whole number from 1 to 64")?);
+            config.pipeline_depth = Some(parse(
+                "STEPCCL_PIPELINE_DEPTH",
+                value,
+                "must be a whole number from 1 to 64",
+            )?);
         }
         "STEPCCL_SECRET" => config.secret = Some(value.to_owned()),
         "STEPCCL_TIMEOUT" => {

@@ -114,7 +114,13 @@ impl Inner {
             }
         }
         let state = Arc::new(WorkState::default());
-        self.enqueue(Entry { lane, task, identity, state: Arc::clone(&state), keep: Keep::default() });
+        self.enqueue(Entry {
+            lane,
+            task,
+            identity,
+            state: Arc::clone(&state),
+            keep: Keep::default(),
+        });
         self.wait_to_the_end(&state)
     }
 

@@ -37,10 +37,10 @@ mod environment;
 mod error;
 mod geometry;
 mod inner;
-mod interim;
 mod measure;
 mod memory;
 mod pair;
+mod placement;
 mod plans;
 mod prepared;
 mod progress;
@@ -64,8 +64,7 @@ pub use stepccl_bootstrap::{
     BootstrapError, FileStore, MemoryStore, PrefixStore, Secret, Store, StoreError,
 };
 pub use stepccl_engine::Counters;
-pub use stepccl_plan::{Algorithm, Collective, DType, Plan, ReduceOp, Topology};
-pub use interim::{Choice, Figures};
+pub use stepccl_plan::{Algorithm, Choice, Collective, DType, Figures, Plan, ReduceOp, Topology};
 
 /// Name of the processor's instructions that the host engine adds with.
 #[must_use]

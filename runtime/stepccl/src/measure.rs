@@ -6,8 +6,7 @@
 use std::time::{Duration, Instant};
 
 use stepccl_engine::{Address, Engine, EngineError, Operation, Submission, UserMemory};
-use crate::interim::Figures;
-use stepccl_plan::{DType, ReduceOp, Targets};
+use stepccl_plan::{DType, Figures, ReduceOp, Targets};
 
 /// Bytes of a probe; fits the caches, like a page.
 const PROBE_BYTES: usize = 128 << 10;
@@ -17,7 +16,8 @@ const SIGNALS: u64 = 200;
 /// A pair that takes longer shares a core; what it measures is the scheduler.
 const SIGNAL_LIMIT: Duration = Duration::from_millis(20);
 
-/// Bytes a second of copies and of two-source f32 sums, from memory of this process to staging.
+/// Bytes a second that a copy writes and that a sum of two f32 sources reads, between memory of
+/// this process and staging.
 pub(crate) fn rates(
     engine: &mut dyn Engine,
     staging: Address,
@@ -28,7 +28,8 @@ pub(crate) fn rates(
     let base = memory.as_mut_ptr().cast();
     // SAFETY:
     // - `memory` lives and is not touched until `unregister` below has returned.
-    let region = unsafe { engine.register(UserMemory { base, bytes: bytes as u64, writable: true })? };
+    let region =
+        unsafe { engine.register(UserMemory { base, bytes: bytes as u64, writable: true })? };
     let own = Address::start_of(region);
     let other = staging.checked_add(bytes as u64)?;
     let srcs = [own, staging];
@@ -44,10 +45,15 @@ pub(crate) fn rates(
     let copy = rate(engine, &copy, bytes);
     let sum = rate(engine, &sum, bytes);
     engine.unregister(region)?;
-    Ok((copy?, sum?))
+    // A sum reads both sources.
+    Ok((copy?, 2.0 * sum?))
 }
 
-fn rate(engine: &mut dyn Engine, operation: &Operation<'_>, bytes: usize) -> Result<f64, EngineError> {
+fn rate(
+    engine: &mut dyn Engine,
+    operation: &Operation<'_>,
+    bytes: usize,
+) -> Result<f64, EngineError> {
     let mut best = f64::INFINITY;
     let mut completions = Vec::new();
     for _ in 0..REPEATS {
@@ -118,7 +124,8 @@ pub(crate) fn encode(figures: &Figures) -> Vec<u8> {
 pub(crate) fn decode(message: &[u8], defaults: Figures) -> Option<Figures> {
     let (numbers, []) = message.as_chunks::<8>() else { return None };
     let [latency, link, copy, reduce] =
-        <[f64; 4]>::try_from(numbers.iter().map(|n| f64::from_le_bytes(*n)).collect::<Vec<_>>()).ok()?;
+        <[f64; 4]>::try_from(numbers.iter().map(|n| f64::from_le_bytes(*n)).collect::<Vec<_>>())
+            .ok()?;
     let mut figures = defaults;
     figures.local.latency_ns = latency;
     figures.local.bytes_per_second = link;

@@ -46,7 +46,9 @@ enum Stage {
     /// The slot is there and its header is to be moved.
     Header,
     /// The slot's payload is to be moved, from this offset in the slot on.
-    Payload { from: usize },
+    Payload {
+        from: usize,
+    },
     /// The slot is done.
     Tell,
 }
@@ -68,10 +70,12 @@ impl Header {
 
     /// Tag and bytes, where this is a header at all.
     fn read(&self) -> Option<(i32, u64)> {
-        let word = |at: usize| -> [u8; 4] { [self.0[at], self.0[at + 1], self.0[at + 2], self.0[at + 3]] };
+        let word =
+            |at: usize| -> [u8; 4] { [self.0[at], self.0[at + 1], self.0[at + 2], self.0[at + 3]] };
         let low = u64::from(u32::from_le_bytes(word(8)));
         let high = u64::from(u32::from_le_bytes(word(12)));
-        (u32::from_le_bytes(word(0)) == MAGIC).then(|| (i32::from_le_bytes(word(4)), high << 32 | low))
+        (u32::from_le_bytes(word(0)) == MAGIC)
+            .then(|| (i32::from_le_bytes(word(4)), high << 32 | low))
     }
 }
 

@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::interim::{Choice, Figures, Limits, choose};
-use stepccl_plan::{Algorithm, Collective, DType, Plan, Program, Topology};
+use stepccl_plan::{
+    Algorithm, Choice, Collective, DType, Figures, Limits, Plan, Program, Topology, choose,
+};
 
 use crate::geometry::Geometry;
 use crate::prepared::Prepared;
@@ -30,6 +31,7 @@ pub(crate) struct Plans {
     depth: Option<u32>,
     page_bytes: Option<usize>,
     algorithm: Option<Algorithm>,
+    reduce_sources: u32,
     programs: HashMap<(Collective, Algorithm), Arc<Program>>,
     prepared: HashMap<Key, Arc<Prepared>>,
     last: Option<(Key, Arc<Prepared>)>,
@@ -37,7 +39,14 @@ pub(crate) struct Plans {
 }
 
 impl Plans {
-    pub fn new(rank: u32, topology: Topology, figures: Figures, geometry: Geometry, config: &Config) -> Self {
+    pub fn new(
+        rank: u32,
+        topology: Topology,
+        figures: Figures,
+        geometry: Geometry,
+        reduce_sources: u32,
+        config: &Config,
+    ) -> Self {
         Self {
             rank,
             topology,
@@ -46,6 +55,7 @@ impl Plans {
             depth: config.pipeline_depth,
             page_bytes: config.page_bytes,
             algorithm: config.algorithm,
+            reduce_sources,
             programs: HashMap::new(),
             prepared: HashMap::new(),
             last: None,
@@ -82,13 +92,20 @@ impl Plans {
     }
 
     /// What the cost model says about this collective and size.
-    pub fn choice(&self, collective: Collective, dtype: DType, count: usize) -> Result<Choice, Error> {
+    pub fn choice(
+        &self,
+        collective: Collective,
+        dtype: DType,
+        count: usize,
+    ) -> Result<Choice, Error> {
         let limits = Limits {
-            staging_bytes: self.geometry.large_bytes,
+            staging_bytes: self.geometry.large_bytes as u64,
             max_depth: self.depth.unwrap_or(crate::config::MAX_DEPTH),
             algorithm: self
                 .algorithm
                 .filter(|algorithm| algorithm.supports(collective, &self.topology)),
+            flags: self.geometry.phases,
+            reduce_sources: self.reduce_sources,
         };
         Ok(choose(collective, &self.topology, count, dtype, &self.figures, &limits)?)
     }
@@ -107,24 +124,27 @@ impl Plans {
             return Err(Error::invalid(
                 "buffer_size",
                 format_args!("{} bytes of staging", self.geometry.large_bytes),
-                format!("{} of {} ranks at depth {depth} needs at least {} bytes", key.collective, self.topology.ranks(), 64 * areas * depth as usize),
+                format!(
+                    "{} of {} ranks at depth {depth} needs at least {} bytes",
+                    key.collective,
+                    self.topology.ranks(),
+                    64 * areas * depth as usize
+                ),
             ));
         }
         Ok(Prepared::new(&program, &self.geometry, key.dtype, key.count, page, depth))
     }
 
-    fn program(&mut self, collective: Collective, algorithm: Algorithm) -> Result<Arc<Program>, Error> {
+    fn program(
+        &mut self,
+        collective: Collective,
+        algorithm: Algorithm,
+    ) -> Result<Arc<Program>, Error> {
         *self.used.entry(algorithm).or_default() += 1;
         if let Some(program) = self.programs.get(&(collective, algorithm)) {
             return Ok(Arc::clone(program));
         }
         let program = Plan::new(collective, &self.topology, algorithm)?.program(self.rank);
-        if program.flags > self.geometry.phases {
-            return Err(Error::NotSupported {
-                what: format!("{algorithm} for {collective} of {} ranks", self.topology.ranks()),
-                why: format!("it needs {} flags and there are {}; choose another STEPCCL_ALGORITHM", program.flags, self.geometry.phases),
-            });
-        }
         let program = Arc::new(program);
         self.programs.insert((collective, algorithm), Arc::clone(&program));
         Ok(program)

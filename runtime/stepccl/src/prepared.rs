@@ -21,10 +21,25 @@ pub(crate) enum Spot {
 pub(crate) enum Act {
     /// A move of no elements.
     Nothing,
-    Copy { src: Spot, dst: Spot, bytes: usize },
-    Reduce { srcs: Box<[Spot]>, dst: Spot, count: usize, last: bool },
-    Signal { flag: u32, to: Targets },
-    Wait { from: u32, flag: u32 },
+    Copy {
+        src: Spot,
+        dst: Spot,
+        bytes: usize,
+    },
+    Reduce {
+        srcs: Box<[Spot]>,
+        dst: Spot,
+        count: usize,
+        last: bool,
+    },
+    Signal {
+        flag: u32,
+        to: Targets,
+    },
+    Wait {
+        from: u32,
+        flag: u32,
+    },
 }
 
 /// Where the slots of a round are.
@@ -67,7 +82,8 @@ impl Prepared {
         let stride = (page * size).next_multiple_of(64);
         let slot_bytes = stride * program.areas as usize;
         // A barrier moves nothing and still has its round.
-        let rounds = if count == 0 { u64::from(!moves(program)) } else { count.div_ceil(page) as u64 };
+        let rounds =
+            if count == 0 { u64::from(!moves(program)) } else { count.div_ceil(page) as u64 };
         let small = rounds <= 1 && slot_bytes <= geometry.small_slot_bytes;
         let acts = |len: usize| -> Box<[Act]> {
             program.steps.iter().map(|s| act(s, program.parts, len, dtype, stride)).collect()
@@ -137,7 +153,12 @@ fn act(step: &Step, parts: u32, len: usize, dtype: DType, stride: usize) -> Act 
             if count == 0 {
                 return Act::Nothing;
             }
-            Act::Reduce { srcs: srcs.iter().map(place).collect(), dst: place(dst), count, last: *last }
+            Act::Reduce {
+                srcs: srcs.iter().map(place).collect(),
+                dst: place(dst),
+                count,
+                last: *last,
+            }
         }
         Step::Signal { flag, to } => Act::Signal { flag: *flag, to: *to },
         Step::Wait { from, flag } => Act::Wait { from: *from, flag: *flag },

@@ -74,7 +74,11 @@ impl Rounds {
     }
 
     /// Whether all ranks have finished `needed` rounds; otherwise the flag of one that has not.
-    pub fn check(&mut self, needed: u64, engine: &dyn Engine) -> Result<Option<Await>, EngineError> {
+    pub fn check(
+        &mut self,
+        needed: u64,
+        engine: &dyn Engine,
+    ) -> Result<Option<Await>, EngineError> {
         if self.all >= needed {
             return Ok(None);
         }

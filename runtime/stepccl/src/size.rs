@@ -10,7 +10,11 @@ use crate::Error;
 /// [`Error::InvalidArgument`] with `name` and the possible forms.
 pub fn parse_size(name: &'static str, text: &str) -> Result<usize, Error> {
     let wrong = || {
-        Error::invalid(name, text, "must be bytes as a whole number, or with KB, MB, GB, KiB, MiB, GiB (8MiB)")
+        Error::invalid(
+            name,
+            text,
+            "must be bytes as a whole number, or with KB, MB, GB, KiB, MiB, GiB (8MiB)",
+        )
     };
     let text = text.trim();
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
@@ -35,16 +39,24 @@ mod tests {
 
     #[test]
     fn units_are_what_they_say() {
-        for (text, bytes) in
-            [("0", 0), ("17", 17), ("8K", 8192), ("8KB", 8000), ("8 KiB", 8192), ("256M", 256 << 20), ("1g", 1 << 30)]
-        {
+        for (text, bytes) in [
+            ("0", 0),
+            ("17", 17),
+            ("8K", 8192),
+            ("8KB", 8000),
+            ("8 KiB", 8192),
+            ("256M", 256 << 20),
+            ("1g", 1 << 30),
+        ] {
             assert_eq!(parse_size("x", text).unwrap(), bytes, "{text}");
         }
     }
 
     #[test]
     fn anything_else_is_refused() {
-        for text in ["", "MB", "-1", "1.5M", "8 XB", "99999999999999999999", "18446744073709551615K"] {
+        for text in
+            ["", "MB", "-1", "1.5M", "8 XB", "99999999999999999999", "18446744073709551615K"]
+        {
             assert!(parse_size("x", text).is_err(), "{text}");
         }
     }

@@ -1,7 +1,7 @@
 //! What a communicator did, for people and programs that look.
 
 use stepccl_engine::Counters;
-use crate::interim::Figures;
+use stepccl_plan::Figures;
 
 /// Counters and facts of a communicator.
 #[derive(Clone, Debug)]

@@ -42,7 +42,8 @@ fn everything<T: Value>(comm: &Communicator, seed: u64, counts: &[usize], roundi
         let seed = seed.wrapping_add(i as u64 * 2).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let one = inputs::<T>(seed, n, count);
         let many = inputs::<T>(seed ^ 0xff, n, count * n as usize);
-        let what = |name: &str| format!("{name} of {count} {} on rank {me} of {n}, seed {seed}", T::DTYPE);
+        let what =
+            |name: &str| format!("{name} of {count} {} on rank {me} of {n}, seed {seed}", T::DTYPE);
         let root = (seed % u64::from(n)) as u32;
         let is_root = me == root as usize;
 
@@ -102,7 +103,12 @@ fn on<T: Value>(ranks: u32, config: &Config, counts: &[usize], roundings: f64) {
 #[test]
 fn floats_on_1_to_8_ranks() {
     for ranks in 1..=8 {
-        on::<f32>(ranks, &config(), &COUNTS[..if ranks <= 4 { 8 } else { 7 }], roundings::<f32>(ranks));
+        on::<f32>(
+            ranks,
+            &config(),
+            &COUNTS[..if ranks <= 4 { 8 } else { 7 }],
+            roundings::<f32>(ranks),
+        );
     }
 }
 
@@ -138,9 +144,12 @@ fn every_algorithm_gives_the_same_within_its_roundings() {
 
 #[test]
 fn small_staging_deep_pipelines_and_odd_pages_change_nothing() {
-    for (buffer, depth, page) in
-        [(64 << 10, 1, Some(64)), (64 << 10, 16, None), (256 << 10, 3, Some(1000)), (1 << 20, 64, Some(4096))]
-    {
+    for (buffer, depth, page) in [
+        (64 << 10, 1, Some(64)),
+        (64 << 10, 16, None),
+        (256 << 10, 3, Some(1000)),
+        (1 << 20, 64, Some(4096)),
+    ] {
         let config = Config {
             buffer_bytes: Some(buffer),
             pipeline_depth: Some(depth),
@@ -249,7 +258,11 @@ fn a_thousand_mixed_operations_stay_in_order() {
                         let mut out = vec![-1; count * n];
                         comm.all_gather(&vec![me as i32 * 1000 + step; count], &mut out).unwrap();
                         for (i, v) in out.iter().enumerate() {
-                            assert_eq!(*v, (i / count) as i32 * 1000 + step, "step {step}, seed {seed}");
+                            assert_eq!(
+                                *v,
+                                (i / count) as i32 * 1000 + step,
+                                "step {step}, seed {seed}"
+                            );
                         }
                     }
                     _ => {

@@ -5,7 +5,9 @@ mod common;
 use std::time::{Duration, Instant};
 
 use common::{config, on_ranks};
-use stepccl::{Call, Collective, Communicator, Config, DType, Error, Keep, LossReason, Memory, ReduceOp};
+use stepccl::{
+    Call, Collective, Communicator, Config, DType, Error, Keep, LossReason, Memory, ReduceOp,
+};
 
 fn call(collective: Collective, count: usize, input: &mut [f32], output: &mut [f32]) -> Call {
     Call {
@@ -158,16 +160,34 @@ fn bad_arguments_are_named_and_break_nothing() {
             ("count", good(Collective::AllReduce, usize::MAX)),
             ("input", Call { input: Memory::None, ..good(Collective::AllReduce, 8) }),
             ("output", Call { output: null, ..good(Collective::AllReduce, 8) }),
-            ("input", Call { input: Memory::Contiguous(base.wrapping_add(2)), ..good(Collective::AllReduce, 8) }),
-            ("output", Call { output: Memory::Contiguous(base.wrapping_add(4)), ..good(Collective::AllReduce, 8) }),
+            (
+                "input",
+                Call {
+                    input: Memory::Contiguous(base.wrapping_add(2)),
+                    ..good(Collective::AllReduce, 8)
+                },
+            ),
+            (
+                "output",
+                Call {
+                    output: Memory::Contiguous(base.wrapping_add(4)),
+                    ..good(Collective::AllReduce, 8)
+                },
+            ),
             ("output", good(Collective::AllToAll, 8)),
-            ("input", Call { input: Memory::Blocks([base; 3].into()), ..good(Collective::AllToAll, 8) }),
+            (
+                "input",
+                Call { input: Memory::Blocks([base; 3].into()), ..good(Collective::AllToAll, 8) },
+            ),
         ];
         for (name, call) in bad {
             // SAFETY:
             // - Every call is refused before memory is touched.
             let error = unsafe { comm.run(call, None) }.unwrap_err();
-            assert!(matches!(&error, Error::InvalidArgument { name: n, .. } if *n == name), "{error}");
+            assert!(
+                matches!(&error, Error::InvalidArgument { name: n, .. } if *n == name),
+                "{error}"
+            );
         }
         for peer in [comm.rank(), 2, u32::MAX] {
             let error = comm.send(&data, peer).unwrap_err();
@@ -256,7 +276,8 @@ fn sends_and_receives_both_ways_at_once_do_not_block_one_another() {
         let (send, recv) = unsafe {
             (
                 comm.start_send(out.as_ptr(), out.len(), peer, 0, None, Keep::default()).unwrap(),
-                comm.start_recv(got.as_mut_ptr(), got.len(), peer, 0, None, Keep::default()).unwrap(),
+                comm.start_recv(got.as_mut_ptr(), got.len(), peer, 0, None, Keep::default())
+                    .unwrap(),
             )
         };
         recv.wait(None).unwrap();

@@ -70,9 +70,8 @@ impl Buffer {
 
 /// Element `i` of the input of `rank`: 0 to 3, so that sums of 64 ranks are exact in bfloat16.
 fn contribution(rank: u32, i: usize, seed: u64) -> f64 {
-    let mixed = (i as u64 ^ seed)
-        .wrapping_add(u64::from(rank) << 32)
-        .wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let mixed =
+        (i as u64 ^ seed).wrapping_add(u64::from(rank) << 32).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     (mixed >> 62) as f64
 }
 

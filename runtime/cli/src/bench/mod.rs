@@ -67,10 +67,12 @@ pub(crate) struct Args {
 pub(crate) fn parse_collective(name: &str) -> Result<Collective, String> {
     let plain = name.to_ascii_lowercase().replace('-', "_");
     // nccl-tests writes its programs without underscores.
-    let found = Collective::ALL
-        .into_iter()
-        .find(|c| c.name() == plain || c.name().replace('_', "") == plain.replace("alltoall", "alltoall"));
-    found.ok_or_else(|| format!("must be one of {}", Collective::ALL.map(Collective::name).join(", ")))
+    let found = Collective::ALL.into_iter().find(|c| {
+        c.name() == plain || c.name().replace('_', "") == plain.replace("alltoall", "alltoall")
+    });
+    found.ok_or_else(|| {
+        format!("must be one of {}", Collective::ALL.map(Collective::name).join(", "))
+    })
 }
 
 pub(crate) fn parse_dtype(name: &str) -> Result<DType, String> {
@@ -94,7 +96,9 @@ pub(crate) fn parse_bytes(text: &str) -> Result<usize, String> {
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
     let sizes = sizes::sizes(args)?;
     if args.root >= args.ranks {
-        return Err(format!("--root {}: must be less than --ranks {}", args.root, args.ranks).into());
+        return Err(
+            format!("--root {}: must be less than --ranks {}", args.root, args.ranks).into()
+        );
     }
     let Some(rank) = std::env::var(launch::RANK).ok().and_then(|r| r.parse::<u32>().ok()) else {
         return launch::ranks(args.ranks);
@@ -107,7 +111,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
     let mut config = Config::from_env()?;
     config.timeout = Duration::try_from_secs_f64(args.timeout)
         .map_err(|_| format!("--timeout {}: must be seconds above 0", args.timeout))?;
-    let store = FileStore::new(&store)?;
+    let store = FileStore::open(std::path::Path::new(&store))?;
     let communicator = Communicator::new(&store, "bench.0", rank, args.ranks, &config)?;
     let mut wrong = 0;
     if rank == 0 {

@@ -45,11 +45,35 @@ pub(crate) fn header(args: &Args, communicator: &Communicator) {
     println!("#{:>62}{:>38}", "out-of-place", "in-place");
     println!(
         "#{:>12}{:>14}{:>10}{:>8}{:>8}{:>10}{:>9}{:>9}{:>8}{:>11}{:>9}{:>9}{:>8}",
-        "size", "count", "type", "redop", "root", "time", "algbw", "busbw", "#wrong", "time", "algbw", "busbw", "#wrong"
+        "size",
+        "count",
+        "type",
+        "redop",
+        "root",
+        "time",
+        "algbw",
+        "busbw",
+        "#wrong",
+        "time",
+        "algbw",
+        "busbw",
+        "#wrong"
     );
     println!(
         "#{:>12}{:>14}{:>10}{:>8}{:>8}{:>10}{:>9}{:>9}{:>8}{:>11}{:>9}{:>9}{:>8}",
-        "(B)", "(elements)", "", "", "", "(us)", "(GB/s)", "(GB/s)", "", "(us)", "(GB/s)", "(GB/s)", ""
+        "(B)",
+        "(elements)",
+        "",
+        "",
+        "",
+        "(us)",
+        "(GB/s)",
+        "(GB/s)",
+        "",
+        "(us)",
+        "(GB/s)",
+        "(GB/s)",
+        ""
     );
 }
 

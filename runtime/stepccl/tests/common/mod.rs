@@ -133,7 +133,12 @@ pub fn random_vec<T: Value>(random: &mut Random, len: usize) -> Vec<T> {
 }
 
 /// Whether `result` is the reduction of `inputs` within the rounding of its type.
-pub fn check_reduced<T: Value>(result: T, inputs: &[T], op: ReduceOp, roundings: f64) -> Result<(), String> {
+pub fn check_reduced<T: Value>(
+    result: T,
+    inputs: &[T],
+    op: ReduceOp,
+    roundings: f64,
+) -> Result<(), String> {
     if T::ROUNDING == 0.0 {
         let sum = || inputs.iter().map(|v| v.integer()).sum::<i128>();
         let expected = match op {
@@ -154,10 +159,18 @@ pub fn check_reduced<T: Value>(result: T, inputs: &[T], op: ReduceOp, roundings:
     let sum: f64 = exact.iter().sum();
     let size: f64 = exact.iter().map(|v| v.abs()).sum();
     let (expected, bound) = match op {
-        ReduceOp::Sum => (sum, size * (T::ROUNDING + 6e-8 * f64::from(u8::from(T::DTYPE.size() == 2))) * roundings),
+        ReduceOp::Sum => (
+            sum,
+            size * (T::ROUNDING + 6e-8 * f64::from(u8::from(T::DTYPE.size() == 2))) * roundings,
+        ),
         ReduceOp::Avg => {
             let n = exact.len() as f64;
-            (sum / n, size / n * (T::ROUNDING + 1.2e-7 * f64::from(u8::from(T::DTYPE.size() == 2))) * (roundings + 1.0))
+            (
+                sum / n,
+                size / n
+                    * (T::ROUNDING + 1.2e-7 * f64::from(u8::from(T::DTYPE.size() == 2)))
+                    * (roundings + 1.0),
+            )
         }
         ReduceOp::Max => (exact.iter().copied().fold(f64::NEG_INFINITY, f64::max), 0.0),
         ReduceOp::Min => (exact.iter().copied().fold(f64::INFINITY, f64::min), 0.0),
@@ -167,6 +180,8 @@ pub fn check_reduced<T: Value>(result: T, inputs: &[T], op: ReduceOp, roundings:
     if error <= bound {
         Ok(())
     } else {
-        Err(format!("{op} of {inputs:?} is {result:?}, not {expected} ± {bound:e} (off by {error:e})"))
+        Err(format!(
+            "{op} of {inputs:?} is {result:?}, not {expected} ± {bound:e} (off by {error:e})"
+        ))
     }
 }

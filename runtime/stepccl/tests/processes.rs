@@ -1,0 +1,145 @@
+//! Ranks as processes, and as processes with several ranks each; and one that is killed.
+//!
+//! The test starts this very binary again with [`ROLE`] set; the child runs `child` alone.
+
+mod common;
+
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use common::config;
+use stepccl::{Communicator, Error, FileStore, LossReason, ReduceOp};
+
+/// What a child does: `work`, or `die` for the rank that ends itself.
+const ROLE: &str = "STEPCCL_TEST_ROLE";
+const RANKS: &str = "STEPCCL_TEST_RANKS";
+const WORLD: &str = "STEPCCL_TEST_WORLD";
+const STORE: &str = "STEPCCL_TEST_STORE";
+
+/// A child process that does not outlive the test.
+struct Process(Child);
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Process {
+    /// Start the ranks of `ranks` (as `0,1`) of a world of `world`.
+    fn start(role: &str, ranks: &str, world: u32, store: &Path) -> Self {
+        let child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "child", "--nocapture", "--test-threads=1"])
+            .env(ROLE, role)
+            .env(RANKS, ranks)
+            .env(WORLD, world.to_string())
+            .env(STORE, store)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        Self(child)
+    }
+
+    fn succeeds(&mut self, limit: Duration) {
+        let until = Instant::now() + limit;
+        loop {
+            if let Some(status) = self.0.try_wait().unwrap() {
+                assert!(status.success(), "a rank failed: {status}");
+                return;
+            }
+            assert!(Instant::now() < until, "a rank hangs");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+#[test]
+fn child() {
+    let Ok(role) = std::env::var(ROLE) else { return };
+    let world: u32 = std::env::var(WORLD).unwrap().parse().unwrap();
+    let ranks = std::env::var(RANKS).unwrap();
+    let store = FileStore::open(Path::new(&std::env::var_os(STORE).unwrap())).unwrap();
+    std::thread::scope(|scope| {
+        for rank in ranks.split(',').map(|r| r.parse::<u32>().unwrap()) {
+            let (store, role) = (&store, &role);
+            scope.spawn(move || {
+                let comm = Communicator::new(store, "processes.0", rank, world, &config()).unwrap();
+                work(&comm, world);
+                match role.as_str() {
+                    "die" => {
+                        // No destructor runs: as if it were killed in the middle of its work.
+                        std::thread::sleep(Duration::from_millis(50));
+                        std::process::abort();
+                    }
+                    "mourn" => mourn(&comm, world),
+                    _ => {}
+                }
+            });
+        }
+    });
+}
+
+fn work(comm: &Communicator, world: u32) {
+    for count in [1usize, 100, 10_000, 1_000_000] {
+        let mut data: Vec<i64> = (0..count as i64).map(|i| i + i64::from(comm.rank())).collect();
+        comm.all_reduce_in_place(&mut data, ReduceOp::Sum).unwrap();
+        let ranks = i64::from(world);
+        let base = ranks * (ranks - 1) / 2;
+        for (i, v) in (0..).zip(&data) {
+            assert_eq!(*v, i * ranks + base);
+        }
+    }
+    comm.barrier().unwrap();
+}
+
+/// The last rank dies: every other must say so, soon.
+fn mourn(comm: &Communicator, world: u32) {
+    let started = Instant::now();
+    let error = loop {
+        if let Err(error) = comm.all_reduce_in_place(&mut [1.0f32; 5], ReduceOp::Sum) {
+            break error;
+        }
+    };
+    let Error::PeerLost { peer, reason, .. } = &error else { panic!("{error}") };
+    match reason {
+        LossReason::Died => assert_eq!(*peer, world - 1, "{error}"),
+        LossReason::Failed { culprit } => assert_eq!(*culprit, world - 1, "{error}"),
+        LossReason::Closed => panic!("{error}"),
+    }
+    assert!(started.elapsed() < Duration::from_secs(2), "{:?}: {error}", started.elapsed());
+}
+
+fn together(processes: &[(&str, &str)], world: u32) {
+    let store = tempfile::tempdir().unwrap();
+    let mut running: Vec<_> = processes
+        .iter()
+        .map(|(role, ranks)| (*role, Process::start(role, ranks, world, store.path())))
+        .collect();
+    for (role, process) in &mut running {
+        if *role != "die" {
+            process.succeeds(Duration::from_secs(60));
+        }
+    }
+}
+
+#[test]
+fn ranks_as_processes() {
+    together(&[("work", "0"), ("work", "1")], 2);
+    together(&[("work", "0"), ("work", "1"), ("work", "2"), ("work", "3")], 4);
+}
+
+#[test]
+fn ranks_as_processes_and_threads_mixed() {
+    together(&[("work", "0,3"), ("work", "1"), ("work", "2,4")], 5);
+}
+
+#[test]
+fn a_process_that_dies_is_named_by_all_others() {
+    for _ in 0..3 {
+        together(&[("mourn", "0"), ("mourn", "1"), ("die", "2")], 3);
+    }
+}
