@@ -13,9 +13,9 @@ use crate::kernel;
 use crate::lane::Lane;
 use crate::region::RegionTable;
 
-/// Looks at an empty ring before the thread sleeps: a few microseconds, about as long as a
-/// wake-up takes.
-const SPINS: u32 = 1000;
+/// Looks at an empty ring before the thread sleeps. Some microseconds: long enough for a caller
+/// that submits one copy after the other, too short to take a core from one that computes.
+const SPINS: u32 = 50;
 /// Longest sleep. A client rings for every entry, so this ends no wait that matters.
 const NAP: Duration = Duration::from_secs(1);
 
