@@ -1,6 +1,24 @@
 //! Collectives compiled to steps: planners, verifier and cost model.
 //!
-//! Nothing here does IO, reads a clock or knows an engine.
+//! [`choose`] picks algorithm, page and depth for a size, [`Plan::program`] gives a rank its steps,
+//! [`verify()`] proves a plan right for every size, [`describe()`] shows it to people. Nothing here
+//! does IO, reads a clock or knows an engine.
+//!
+//! ```
+//! use stepccl_plan::{Collective, DType, Figures, Limits, Plan, Topology, choose, verify};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let topology = Topology::uniform(16, 2)?;
+//! let (figures, limits) = (Figures::default(), Limits::default());
+//! let choice =
+//!     choose(Collective::AllReduce, &topology, 1 << 20, DType::F32, &figures, &limits)?;
+//! let plan = Plan::new(Collective::AllReduce, &topology, choice.algorithm)?;
+//! let program = plan.program(3);
+//! assert!(!program.steps.is_empty());
+//! assert_eq!(verify(&plan)?.ranks, 16);
+//! # Ok(())
+//! # }
+//! ```
 #![forbid(unsafe_code)]
 
 mod algorithm;

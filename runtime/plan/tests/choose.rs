@@ -104,7 +104,7 @@ fn a_description_shows_figures_candidates_and_folded_steps() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 256, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn choices_stay_within_their_limits(

@@ -73,10 +73,37 @@ fn plans_of_many_steps_are_right() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn plans_of_any_topology_are_right(topology in common::topology(80), root in any::<u32>()) {
         prove(&topology, &[root % topology.ranks()]);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// One plan for each topology, of those whose steps grow slowly.
+    #[test]
+    fn plans_of_any_number_of_ranks_are_right(
+        (ranks, nodes) in (1_u32..=1024).prop_flat_map(|ranks| (Just(ranks), 1..=ranks.min(200))),
+        root in any::<u32>(),
+        which in any::<prop::sample::Index>(),
+    ) {
+        let topology = Topology::uniform(ranks, nodes).unwrap();
+        let slow = |plan: &Plan| match (plan.collective(), plan.algorithm()) {
+            (Collective::AllReduce, Algorithm::RecursiveHalving | Algorithm::Tree) => true,
+            (Collective::Barrier, Algorithm::Direct) => false,
+            (collective, algorithm) => {
+                (collective.root().is_some() || collective == Collective::Barrier)
+                    && algorithm != Algorithm::TwoShot
+            }
+        };
+        let mut plans = common::plans(&topology, &[root % ranks]);
+        plans.retain(slow);
+        prop_assume!(!plans.is_empty());
+        let plan = which.get(&plans[..]);
+        prove_one(plan.collective(), &topology, plan.algorithm());
     }
 }

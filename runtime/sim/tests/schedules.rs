@@ -9,7 +9,7 @@ use stepccl_plan::{Algorithm, Collective, Figures, Plan, Program, ReduceOp, Topo
 use stepccl_sim::{Faults, Order, Scenario, run};
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 96, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn any_order_gives_the_plain_result(

@@ -18,7 +18,7 @@ pub(super) struct Builder<'a> {
 
 impl<'a> Builder<'a> {
     pub fn new(topology: &'a Topology, rank: u32) -> Self {
-        Self { topology, rank, ranks: topology.ranks(), parts: 1, steps: Vec::new() }
+        Self { topology, rank, ranks: topology.ranks(), parts: 1, steps: Vec::with_capacity(32) }
     }
 
     pub fn finish(self, areas: u32, flags: u32) -> Program {

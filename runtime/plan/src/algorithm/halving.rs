@@ -160,26 +160,33 @@ struct Cells {
 }
 
 impl Cells {
-    fn of(&self, units: &Range<u32>) -> Vec<Span> {
+    /// How many spans `units` are.
+    fn spans(self, units: &Range<u32>) -> u32 {
+        if self.blocks { units.end - units.start } else { 1 }
+    }
+
+    /// The span of that index.
+    fn span(self, units: &Range<u32>, index: u32) -> Span {
         if self.blocks {
-            let block = |unit| Span { block: self.span.block + unit - self.base, ..self.span };
-            units.clone().map(block).collect()
+            Span { block: self.span.block + units.start + index - self.base, ..self.span }
         } else {
-            vec![self.span.cut(units.start, units.end - units.start)]
+            self.span.cut(units.start, units.end - units.start)
         }
     }
 }
 
 /// Combine `units` of all `sources`.
 fn combine(sources: &[Cells], dst: Cells, units: &Range<u32>, last: bool, b: &mut Builder<'_>) {
-    let columns: Vec<Vec<Span>> = sources.iter().map(|source| source.of(units)).collect();
-    for (index, dst) in dst.of(units).into_iter().enumerate() {
-        b.combine(columns.iter().map(|column| column[index]).collect(), dst, last);
+    for index in 0..dst.spans(units) {
+        let srcs = sources.iter().map(|source| source.span(units, index)).collect();
+        b.combine(srcs, dst.span(units, index), last);
     }
 }
 
 fn copy(src: Cells, dst: Cells, units: &Range<u32>, b: &mut Builder<'_>) {
-    combine(&[src], dst, units, false, b);
+    for index in 0..dst.spans(units) {
+        b.copy(src.span(units, index), dst.span(units, index));
+    }
 }
 
 /// What a folded rank does: give, and get its result.

@@ -1,6 +1,6 @@
 //! The speeds of which costs are made.
 
-use crate::{Place, Span, Step, Topology};
+use crate::{Step, Topology};
 
 /// One way between two ranks.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -55,28 +55,18 @@ impl Figures {
     /// not counted; steps without bytes to move are skipped.
     #[must_use]
     pub fn step_ns(&self, topology: &Topology, rank: u32, step: &Step, bytes: f64) -> f64 {
-        let rate = self.step_ns_per_byte(topology, rank, step);
+        let rate = self.rates().step_ns_per_byte(topology, rank, step);
         if rate > 0.0 && bytes == 0.0 { 0.0 } else { self.step_overhead_ns + bytes * rate }
     }
 
-    /// Nanoseconds that each byte of a step's span costs; 0 for signals and waits.
-    pub(crate) fn step_ns_per_byte(&self, topology: &Topology, rank: u32, step: &Step) -> f64 {
-        let (dst, own) = match step {
-            Step::Copy { src, dst } => {
-                let peer = src.rank != rank && src.place == Place::Staging;
-                let link = if peer { self.local.bytes_per_second } else { f64::INFINITY };
-                (dst, NS / self.copy_bytes_per_second.min(link))
-            }
-            Step::Reduce { srcs, dst, .. } => {
-                (dst, NS * srcs.len() as f64 / self.reduce_bytes_per_second)
-            }
-            Step::Signal { .. } | Step::Wait { .. } => return 0.0,
-        };
-        own.max(self.push_ns_per_byte(topology, rank, *dst))
-    }
-
-    fn push_ns_per_byte(&self, topology: &Topology, rank: u32, dst: Span) -> f64 {
-        if topology.same_node(rank, dst.rank) { 0.0 } else { NS / self.network.bytes_per_second }
+    pub(crate) fn rates(&self) -> Rates {
+        let copy = NS / self.copy_bytes_per_second;
+        Rates {
+            copy,
+            pull: copy.max(NS / self.local.bytes_per_second),
+            push: NS / self.network.bytes_per_second,
+            reduce: NS / self.reduce_bytes_per_second,
+        }
     }
 
     /// Whether every figure is a number above zero, latencies and overhead at least zero.
@@ -91,5 +81,26 @@ impl Figures {
         let times = [self.local.latency_ns, self.network.latency_ns, self.step_overhead_ns];
         rates.iter().all(|rate| rate.is_finite() && *rate > 0.0)
             && times.iter().all(|time| time.is_finite() && *time >= 0.0)
+    }
+}
+
+/// Nanoseconds a byte.
+pub(crate) struct Rates {
+    copy: f64,
+    pull: f64,
+    push: f64,
+    reduce: f64,
+}
+
+impl Rates {
+    /// Nanoseconds that each byte of a step's span costs; 0 for signals and waits.
+    pub fn step_ns_per_byte(&self, topology: &Topology, rank: u32, step: &Step) -> f64 {
+        let (dst, own) = match step {
+            Step::Copy { src, dst } => (dst, if src.rank == rank { self.copy } else { self.pull }),
+            Step::Reduce { srcs, dst, .. } => (dst, self.reduce * srcs.len() as f64),
+            Step::Signal { .. } | Step::Wait { .. } => return 0.0,
+        };
+        let pushes = dst.rank != rank && !topology.same_node(rank, dst.rank);
+        if pushes { own.max(self.push) } else { own }
     }
 }

@@ -1,9 +1,9 @@
 //! One round's time, from the programs themselves.
 
-use super::figures::Figures;
+use super::figures::{Figures, Rates};
 use super::lanes::{LANES, Pages, Times};
 use super::path;
-use crate::{Plan, Program, Step};
+use crate::{Plan, Program, Step, Topology};
 
 /// Up to so many ranks a round is run; beyond, its critical path is put together from the
 /// programs of a few ranks.
@@ -27,16 +27,32 @@ pub(super) fn time(plan: &Plan, shape: &Program, figures: &Figures, pages: &[u64
     }
 }
 
-/// What a step costs its rank.
-fn cost(plan: &Plan, rank: u32, step: &Step, figures: &Figures, pages: &Pages) -> Times {
-    let rate = figures.step_ns_per_byte(plan.topology(), rank, step);
-    if rate == 0.0 {
-        return [figures.step_overhead_ns; LANES];
+/// What steps cost.
+struct Costs<'a> {
+    topology: &'a Topology,
+    rates: Rates,
+    overhead: f64,
+    pages: &'a Pages,
+}
+
+impl<'a> Costs<'a> {
+    fn new(plan: &'a Plan, figures: &Figures, pages: &'a Pages) -> Self {
+        let (rates, overhead) = (figures.rates(), figures.step_overhead_ns);
+        Self { topology: plan.topology(), rates, overhead, pages }
     }
-    pages.bytes_of(step).map(|b| if b > 0.0 { figures.step_overhead_ns + b * rate } else { 0.0 })
+
+    fn of(&self, rank: u32, step: &Step) -> Times {
+        let rate = self.rates.step_ns_per_byte(self.topology, rank, step);
+        if rate == 0.0 {
+            return [self.overhead; LANES];
+        }
+        let cost = |bytes| if bytes > 0.0 { self.overhead + bytes * rate } else { 0.0 };
+        self.pages.bytes_of(step).map(cost)
+    }
 }
 
 fn run(plan: &Plan, shape: &Program, figures: &Figures, pages: &Pages) -> Round {
+    let costs = Costs::new(plan, figures, pages);
     let topology = plan.topology();
     let ranks = topology.ranks();
     let programs: Vec<Program> = (0..ranks).map(|rank| plan.program(rank)).collect();
@@ -60,7 +76,7 @@ fn run(plan: &Plan, shape: &Program, figures: &Figures, pages: &Pages) -> Round 
                         *now = now.max(raised + latency);
                     }
                 }
-                let cost = cost(plan, program.rank, step, figures, pages);
+                let cost = costs.of(program.rank, step);
                 add(&mut now[rank], &cost);
                 add(&mut busy[rank], &cost);
                 if let Step::Signal { flag, .. } = *step {
@@ -76,6 +92,7 @@ fn run(plan: &Plan, shape: &Program, figures: &Figures, pages: &Pages) -> Round 
 
 /// Work along the critical path of ranks, and the latencies on it.
 fn estimate(plan: &Plan, figures: &Figures, pages: &Pages) -> Round {
+    let costs = Costs::new(plan, figures, pages);
     let path = path::of(plan);
     let latency = f64::from(path.local_hops) * figures.local.latency_ns
         + f64::from(path.network_hops) * figures.network.latency_ns;
@@ -84,7 +101,7 @@ fn estimate(plan: &Plan, figures: &Figures, pages: &Pages) -> Round {
     for (rank, times) in path.ranks {
         let mut busy = [0.0; LANES];
         for step in &plan.program(rank).steps {
-            add(&mut busy, &cost(plan, rank, step, figures, pages));
+            add(&mut busy, &costs.of(rank, step));
         }
         add(&mut span, &busy.map(|b| b * f64::from(times)));
         busiest = largest(&[busiest, busy]);

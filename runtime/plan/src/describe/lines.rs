@@ -80,9 +80,15 @@ fn folded(steps: &[&[Word]]) -> String {
     line
 }
 
-/// Numbers as ranges, up or down; a constant as itself.
+/// Numbers as ranges, up or down or with a stride; a constant as itself.
 fn ranges(numbers: &[u32]) -> String {
     const SHOWN: usize = 4;
+    if let [first, second, .., last] = *numbers
+        && let Some(stride) = second.checked_sub(first).filter(|stride| *stride > 1)
+        && numbers.windows(2).all(|pair| pair[0].checked_add(stride) == Some(pair[1]))
+    {
+        return format!("{first}..{last} by {stride}");
+    }
     let mut ranges: Vec<(u32, u32)> = Vec::new();
     for number in numbers.iter().copied() {
         match ranges.last_mut() {
@@ -180,5 +186,39 @@ fn parts(words: &mut Vec<Word>, span: Span, program: &Program) {
         let last = span.first + span.count - 1;
         words.extend([Word::Text(", parts "), Word::Number(span.first)]);
         words.extend([Word::Text(" to "), Word::Number(last)]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_fold_to_ranges() {
+        assert_eq!(ranges(&[5, 5, 5]), "5");
+        assert_eq!(ranges(&[3, 4, 5, 0, 1]), "3..5,0..1");
+        assert_eq!(ranges(&[4, 3, 2]), "4..2");
+        assert_eq!(ranges(&[8, 16, 24]), "8..24 by 8");
+        assert_eq!(ranges(&[1, 9, 2, 8, 3, 7]), "1,9,2,8,...");
+    }
+
+    #[test]
+    fn repeated_steps_share_a_line() {
+        let copy = |block| Step::Copy {
+            src: Span { rank: 1, place: Place::Staging, block: 0, first: 0, count: 1 },
+            dst: Span { rank: 0, place: Place::Output, block, first: 0, count: 1 },
+        };
+        let wait = |from| Step::Wait { from, flag: 0 };
+        let steps = vec![wait(1), copy(1), wait(2), copy(2), wait(3), copy(3), wait(7)];
+        let program = Program { rank: 0, steps, parts: 1, areas: 1, flags: 1 };
+        assert_eq!(
+            of(&program),
+            [
+                "3 times:",
+                "  wait for flag 0 of rank 1..3",
+                "  copy staging[0] of rank 1 -> output[1..3]",
+                "wait for flag 0 of rank 7",
+            ]
+        );
     }
 }
