@@ -31,7 +31,7 @@ pub(crate) struct Communicator {
 struct Kept(Option<Py<PyAny>>);
 
 impl Kept {
-    fn new(object: Py<PyAny>) -> Keep {
+    fn keep(object: Py<PyAny>) -> Keep {
         Keep::new(Self(Some(object)))
     }
 }
@@ -84,10 +84,10 @@ impl Communicator {
                         ranks.recv_raw(memory, bytes, peer, tag, timeout).map(|()| State::Done)
                     }
                     (false, false) => ranks
-                        .start_send(memory, bytes, peer, tag, timeout, Kept::new(keep))
+                        .start_send(memory, bytes, peer, tag, timeout, Kept::keep(keep))
                         .map(State::Started),
                     (true, false) => ranks
-                        .start_recv(memory, bytes, peer, tag, timeout, Kept::new(keep))
+                        .start_recv(memory, bytes, peer, tag, timeout, Kept::keep(keep))
                         .map(State::Started),
                 }
             }
@@ -97,6 +97,7 @@ impl Communicator {
     }
 }
 
+#[derive(Clone, Copy)]
 struct Message {
     receive: bool,
     address: usize,
@@ -132,6 +133,7 @@ impl Communicator {
 
     /// Start a collective of `count` elements a block.
     #[expect(clippy::too_many_arguments, reason = "the package passes what torch passes")]
+    #[expect(clippy::needless_pass_by_value, reason = "pyo3 makes the lists anew for each call")]
     fn start(
         &self,
         py: Python<'_>,
@@ -165,7 +167,7 @@ impl Communicator {
                 if synchronous {
                     ranks.run(call, timeout).map(|()| State::Done)
                 } else {
-                    ranks.start(call, timeout, Kept::new(keep)).map(State::Started)
+                    ranks.start(call, timeout, Kept::keep(keep)).map(State::Started)
                 }
             }
         })

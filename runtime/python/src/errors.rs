@@ -1,7 +1,5 @@
 //! Errors of the runtime as Python exceptions.
 
-#![expect(missing_docs, reason = "the exceptions are documented in _core.pyi; macros make them")]
-
 use pyo3::PyErr;
 use pyo3::create_exception;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};

@@ -65,7 +65,7 @@ impl Bound {
         let unknown = EngineError::UnknownRegion { address: Address::from_raw(0) };
         let (region, offset) = match self {
             Self::None => return Err(unknown),
-            Self::One(region) => (*region, block as u64 * block_bytes as u64 + offset as u64),
+            Self::One(region) => (*region, u64::from(block) * block_bytes as u64 + offset as u64),
             Self::Each(regions) => (*regions.get(block as usize).ok_or(unknown)?, offset as u64),
         };
         Address::start_of(region).checked_add(offset)

@@ -364,7 +364,7 @@ impl Communicator {
         let blocks_out = collective.output_blocks(rank, ranks) as usize;
         let lengths = (input.map_or(0, <[T]>::len), output.as_ref().map_or(0, |o| o.len()));
         let count =
-            if blocks_in > 0 { lengths.0 / blocks_in } else { lengths.1 / blocks_out.max(1) };
+            lengths.0.checked_div(blocks_in).unwrap_or_else(|| lengths.1 / blocks_out.max(1));
         for (name, length, blocks) in
             [("input", lengths.0, blocks_in), ("output", lengths.1, blocks_out)]
         {

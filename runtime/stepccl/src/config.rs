@@ -98,7 +98,7 @@ impl Config {
     }
 }
 
-fn range<T: PartialOrd + std::fmt::Display>(
+fn range<T: PartialOrd + Copy + std::fmt::Display>(
     name: &'static str,
     value: Option<T>,
     low: T,

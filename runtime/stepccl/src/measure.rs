@@ -141,8 +141,7 @@ mod tests {
 
     #[test]
     fn figures_survive_the_way() {
-        let mut figures = Figures::default();
-        figures.copy_bytes_per_second = 12.5e9;
+        let mut figures = Figures { copy_bytes_per_second: 12.5e9, ..Figures::default() };
         figures.local.latency_ns = 77.0;
         assert_eq!(decode(&encode(&figures), Figures::default()), Some(figures));
     }

@@ -60,7 +60,7 @@ impl Memory {
             if p.is_null() {
                 return Err(Error::invalid(name, "null", "must point to memory"));
             }
-            if p.addr() % align != 0 {
+            if !p.addr().is_multiple_of(align) {
                 return Err(Error::invalid(
                     name,
                     format_args!("{p:p}"),

@@ -114,7 +114,7 @@ impl Progress {
     pub fn pass(&mut self) -> bool {
         self.cx.waits.clear();
         if let Err(error) = self.cx.reap() {
-            self.fail_on_first(Failure::Engine(error));
+            self.fail_on_first(&Failure::Engine(error));
             return true;
         }
         let mut moved = false;
@@ -317,10 +317,10 @@ impl Progress {
         Error::Engine { context, source: source.clone() }
     }
 
-    fn fail_on_first(&mut self, failure: Failure) {
+    fn fail_on_first(&mut self, failure: &Failure) {
         let lane = self.active.first().copied().unwrap_or(0);
         let error = match self.lanes[lane].front() {
-            Some(entry) => self.explain(&failure, &entry.identity),
+            Some(entry) => self.explain(failure, &entry.identity),
             None => Error::System {
                 what: format!("communicator '{}'", self.name),
                 message: format!("{failure:?}"),

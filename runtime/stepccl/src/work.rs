@@ -57,7 +57,7 @@ impl WorkState {
 
     /// Record the end and run the callbacks. Must not be called under a lock that a callback
     /// may want.
-    pub fn finish(&self, outcome: Outcome) {
+    pub fn finish(&self, outcome: &Outcome) {
         let callbacks = {
             let mut end = self.end();
             end.outcome = Some(outcome.clone());
@@ -66,7 +66,7 @@ impl WorkState {
             std::mem::take(&mut end.callbacks)
         };
         for callback in callbacks {
-            callback(&outcome);
+            callback(outcome);
         }
     }
 
@@ -97,7 +97,7 @@ impl Ended {
     pub fn settle(self) {
         // What was kept alive for the operation goes first: a waiter may reuse it.
         drop(self.keep);
-        self.state.finish(self.outcome);
+        self.state.finish(&self.outcome);
     }
 }
 

@@ -139,7 +139,7 @@ impl Expected {
                 let expected = self.element(i);
                 let error = (output.get(offset + i, self.dtype) - expected).abs();
                 // A NaN is wrong too.
-                !(error <= slack * expected.abs())
+                error.is_nan() || error > slack * expected.abs()
             })
             .count() as u64
     }

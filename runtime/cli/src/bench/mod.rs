@@ -67,9 +67,9 @@ pub(crate) struct Args {
 pub(crate) fn parse_collective(name: &str) -> Result<Collective, String> {
     let plain = name.to_ascii_lowercase().replace('-', "_");
     // nccl-tests writes its programs without underscores.
-    let found = Collective::ALL.into_iter().find(|c| {
-        c.name() == plain || c.name().replace('_', "") == plain.replace("alltoall", "alltoall")
-    });
+    let found = Collective::ALL
+        .into_iter()
+        .find(|c| c.name() == plain || c.name().replace('_', "") == plain);
     found.ok_or_else(|| {
         format!("must be one of {}", Collective::ALL.map(Collective::name).join(", "))
     })

@@ -115,7 +115,7 @@ macro_rules! integers {
             const POISON: Self = $poison;
             const ROUNDING: f64 = 0.0;
             fn random(random: &mut Random) -> Self { random.next() as $t }
-            fn exact(self) -> f64 { self as f64 }
+            fn exact(self) -> f64 { self.integer() as f64 }
             fn wrapped(exact: i128) -> Self { exact as $t }
             fn integer(self) -> i128 { i128::from(self) }
         }
