@@ -9,7 +9,7 @@ check_steps() {
 loom() {
     # Its own target folder, or the flag would rebuild everything each time.
     RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=$target/loom \
-        cargo test --quiet --locked --release -p stepccl-device --lib -- loom
+        cargo test --quiet --locked --release -p stepccl-device --test loom
 }
 
 style() { scripts/python 2.15 -m pytest -q -p no:cacheprovider tests/style; }

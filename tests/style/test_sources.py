@@ -10,7 +10,7 @@ RUST = with_suffix(".rs")
 CRATES = [path for path in files() if path.name == "Cargo.toml" and len(path.parts) > 1]
 MAX_LINES = 800
 # File -> why it is not split.
-LONG_FILES: dict[str, str] = {}
+LONG_FILES = {"uapi/include/dma_engine.h": "programs include one header; half of it is its contract"}
 
 
 def test_no_blanket_allow():
