@@ -18,9 +18,8 @@ pub(crate) fn config(settings: &Bound<'_, PyDict>) -> PyResult<Config> {
             "pipeline_depth" => config.pipeline_depth = Some(value.extract()?),
             "page_size" => config.page_bytes = Some(value.extract()?),
             "enable_dma" => {
-                if !value.extract::<bool>()? {
-                    config.channels = 0;
-                }
+                // Asked for, there is at least one; STEPCCL_DMA_CONCURRENCY says how many.
+                config.channels = if value.extract()? { config.channels.max(1) } else { 0 };
             }
             _ => {
                 return Err(PyTypeError::new_err(format!(

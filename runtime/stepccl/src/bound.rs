@@ -4,6 +4,16 @@ use stepccl_engine::{Address, Engine, EngineError, RegionId, UserMemory};
 
 use crate::Memory;
 
+/// What an operation does with memory.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Direction {
+    Input,
+    /// Written, past the caches where `streaming`.
+    Output {
+        streaming: bool,
+    },
+}
+
 /// Regions of an operation's input or output.
 #[derive(Debug, Default)]
 pub(crate) enum Bound {
@@ -23,13 +33,19 @@ impl Bound {
         memory: &Memory,
         blocks: u32,
         block_bytes: usize,
-        writable: bool,
+        direction: Direction,
         engine: &mut dyn Engine,
     ) -> Result<Self, EngineError> {
+        let (writable, streaming) = match direction {
+            Direction::Input => (false, false),
+            Direction::Output { streaming } => (true, streaming),
+        };
         let mut region = |base: *mut u8, bytes: usize| {
             // SAFETY:
             // - The caller of this function upholds the contract of `register`.
-            unsafe { engine.register(UserMemory { base, bytes: bytes as u64, writable }) }
+            unsafe {
+                engine.register(UserMemory { base, bytes: bytes as u64, writable, streaming })
+            }
         };
         if blocks == 0 || block_bytes == 0 {
             return Ok(Self::None);

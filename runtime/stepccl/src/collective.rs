@@ -11,9 +11,9 @@ use stepccl_engine::{Address, EngineError, Operation, Submission, Token};
 use stepccl_plan::{ReduceOp, Targets};
 
 use crate::Call;
-use crate::bound::Bound;
+use crate::bound::{Bound, Direction};
 use crate::context::{Advance, Context, Failure};
-use crate::geometry::FINISHED;
+use crate::geometry::{FINISHED, STREAMING_BYTES};
 use crate::prepared::{Act, Prepared, Spot};
 use crate::rounds::Rounds;
 
@@ -66,12 +66,17 @@ impl CollectiveTask {
         self.started = true;
         let inputs = collective.input_blocks(cx.rank, cx.ranks);
         let outputs = collective.output_blocks(cx.rank, cx.ranks);
+        // In place, the output was just read and is in the caches.
+        let streaming = block_bytes.saturating_mul(outputs as usize) >= STREAMING_BYTES
+            && self.call.input != self.call.output;
         let engine = cx.engine.as_mut();
         // SAFETY:
         // - `new` was promised that the memory stays valid until the task is released.
         unsafe {
-            self.input = Bound::register(&self.call.input, inputs, block_bytes, false, engine)?;
-            self.output = Bound::register(&self.call.output, outputs, block_bytes, true, engine)?;
+            let (input, output) = (&self.call.input, &self.call.output);
+            self.input = Bound::register(input, inputs, block_bytes, Direction::Input, engine)?;
+            let direction = Direction::Output { streaming };
+            self.output = Bound::register(output, outputs, block_bytes, direction, engine)?;
         }
         Ok(())
     }

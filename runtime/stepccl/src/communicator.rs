@@ -100,18 +100,16 @@ impl Communicator {
     /// What was done so far.
     #[must_use]
     pub fn stats(&self) -> Stats {
-        let (engine, counters) =
-            self.inner.with_progress(|p| (p.cx.engine.name(), p.cx.engine.counters()));
         let plans = self.plans();
         let mut algorithms: Vec<_> = plans.used().map(|(a, n)| (a.name(), n)).collect();
         algorithms.sort_unstable();
         Stats {
-            engine,
+            engine: self.inner.engine,
             operations: self.sequence.load(Ordering::Relaxed),
             message_bytes: self.bytes.load(Ordering::Relaxed),
             staging_bytes: self.staging_bytes,
             algorithms,
-            counters,
+            counters: self.inner.meter.read(),
             figures: *plans.figures(),
         }
     }

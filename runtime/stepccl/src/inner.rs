@@ -8,7 +8,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use stepccl_engine::Wake;
+use stepccl_engine::{Meter, Wake};
 
 use crate::error::{Error, OperationName};
 use crate::progress::{Abort, Patience, Progress, Ran};
@@ -25,6 +25,9 @@ pub(crate) struct Inner {
     pub rank: u32,
     pub ranks: u32,
     pub patience: Patience,
+    /// Name and counters of the engine, which only its driver may touch.
+    pub engine: &'static str,
+    pub meter: Arc<Meter>,
     progress: Mutex<Progress>,
     inbox: Mutex<Vec<Entry>>,
     /// Entries of the inbox.
@@ -61,6 +64,8 @@ impl Inner {
             rank: progress.cx.rank,
             ranks: progress.cx.ranks,
             patience,
+            engine: progress.cx.engine.name(),
+            meter: progress.cx.engine.meter(),
             waker: progress.cx.engine.waker(),
             progress: Mutex::new(progress),
             inbox: Mutex::default(),
@@ -78,12 +83,6 @@ impl Inner {
             Err(TryLockError::Poisoned(guard)) => Some(guard.into_inner()),
             Err(TryLockError::WouldBlock) => None,
         }
-    }
-
-    /// Look at the state while no operation is driven.
-    pub fn with_progress<T>(&self, look: impl FnOnce(&mut Progress) -> T) -> T {
-        self.waker.wake();
-        look(&mut lock(&self.progress))
     }
 
     /// Run an operation on this thread to its end.
@@ -325,7 +324,7 @@ impl Inner {
                 bytes: 0,
                 with: None,
             }),
-            engine: "host",
+            engine: self.engine,
             waited,
             waiting_for: crate::error::Ranks::default(),
         }

@@ -28,8 +28,14 @@ pub(crate) fn rates(
     let base = memory.as_mut_ptr().cast();
     // SAFETY:
     // - `memory` lives and is not touched until `unregister` below has returned.
-    let region =
-        unsafe { engine.register(UserMemory { base, bytes: bytes as u64, writable: true })? };
+    let region = unsafe {
+        engine.register(UserMemory {
+            base,
+            bytes: bytes as u64,
+            writable: true,
+            streaming: false,
+        })?
+    };
     let own = Address::start_of(region);
     let other = staging.checked_add(bytes as u64)?;
     let srcs = [own, staging];

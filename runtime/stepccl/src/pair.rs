@@ -8,7 +8,7 @@ use stepccl_engine::{EngineError, Operation, RegionId, Submission, Token, UserMe
 use stepccl_plan::Targets;
 
 use crate::context::{Advance, Context, Failure};
-use crate::geometry::HEADER_BYTES;
+use crate::geometry::{HEADER_BYTES, STREAMING_BYTES};
 
 /// Which way a message goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,11 +111,13 @@ impl PairTask {
             base: (&raw mut *self.header).cast(),
             bytes: HEADER_BYTES as u64,
             writable: true,
+            streaming: false,
         };
         let payload = UserMemory {
             base: self.memory,
             bytes: self.bytes as u64,
             writable: self.direction == Direction::Recv,
+            streaming: self.bytes >= STREAMING_BYTES,
         };
         // SAFETY:
         // - The header is boxed, lives as long as the task, and is not touched while a header

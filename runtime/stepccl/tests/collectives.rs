@@ -277,3 +277,21 @@ fn a_thousand_mixed_operations_stay_in_order() {
         });
     }
 }
+
+#[test]
+fn outputs_too_large_for_the_caches_are_right() {
+    // Written past the caches from 32 MiB on; odd, so that pages and lines are ragged.
+    let count = (33 << 20) / 4 + 13;
+    let seed = Random::new().next();
+    on_ranks(2, &config(), |comm| {
+        let (me, n) = (comm.rank() as usize, 2);
+        let all = inputs::<f32>(seed, n, count);
+        let mut out = vec![f32::NAN; count + 3];
+        comm.all_reduce(&all[me], &mut out[1..=count], ReduceOp::Sum).unwrap();
+        expect_reduced(&out[1..=count], &all, 0, ReduceOp::Sum, 1.0, "large all_reduce");
+        assert!(out[0].is_nan() && out[count + 1].is_nan(), "written outside, seed {seed}");
+        let mut out = vec![f32::NAN; 2 * count];
+        comm.all_gather(&all[me], &mut out).unwrap();
+        assert!(out == all.concat(), "large all_gather, seed {seed}");
+    });
+}

@@ -11,6 +11,7 @@ mod capabilities;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 mod error;
+mod meter;
 mod operation;
 mod peer;
 
@@ -23,6 +24,7 @@ use stepccl_plan::Targets;
 pub use address::{Address, RegionId};
 pub use capabilities::{Capabilities, Counters};
 pub use error::EngineError;
+pub use meter::{Count, Meter};
 pub use operation::{Completion, Operation, Submission, Token};
 pub use peer::{LostPeer, RankState};
 
@@ -35,6 +37,8 @@ pub struct UserMemory {
     pub bytes: u64,
     /// Whether the engine may write it.
     pub writable: bool,
+    /// What is written is large and not read soon, so it may go past the caches. A hint.
+    pub streaming: bool,
 }
 
 // SAFETY:
@@ -71,8 +75,13 @@ pub trait Engine: Send + fmt::Debug {
     /// What this engine can do; must match what is wired.
     fn capabilities(&self) -> Capabilities;
 
+    /// What it does, readable at any time by any thread.
+    fn meter(&self) -> Arc<Meter>;
+
     /// What it did so far.
-    fn counters(&self) -> Counters;
+    fn counters(&self) -> Counters {
+        self.meter().read()
+    }
 
     /// Make `memory` addressable.
     ///

@@ -94,6 +94,7 @@ impl Rank {
             base: memory.as_mut_ptr().cast(),
             bytes: (memory.len() * 8) as u64,
             writable: true,
+            streaming: false,
         };
         // SAFETY:
         // - The memory lives as long as the engine: both are in this rank, which never reads or
@@ -195,7 +196,7 @@ impl Rank {
 
     fn registrations(&mut self, calls: usize) -> Result<f64, Failure> {
         let base = self.memory.as_mut_ptr().cast();
-        let user = UserMemory { base, bytes: 64, writable: false };
+        let user = UserMemory { base, bytes: 64, writable: false, streaming: false };
         per_call(calls, || {
             // SAFETY:
             // - The memory is this rank's, and no operation uses the region.

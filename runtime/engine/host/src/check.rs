@@ -105,7 +105,7 @@ mod tests {
         let mut registry = Registry::new();
         let mut register = |at: usize, writable| {
             let base = std::ptr::without_provenance_mut(at);
-            let memory = UserMemory { base, bytes: BYTES, writable };
+            let memory = UserMemory { base, bytes: BYTES, writable, streaming: false };
             Address::start_of(registry.register(memory).unwrap())
         };
         let starts = [register(BASE, true), register(BASE + 900, false)];

@@ -5,7 +5,7 @@ use std::sync::atomic::{Ordering, fence};
 use std::time::Duration;
 
 use stepccl_engine::{
-    Address, Capabilities, Completion, Counters, Engine, EngineError, LostPeer, Operation,
+    Address, Capabilities, Completion, Count, Engine, EngineError, LostPeer, Meter, Operation,
     RankState, RegionId, Staging, Submission, UserMemory, Wake,
 };
 use stepccl_memory::{MemoryError, Segment, futex};
@@ -42,7 +42,7 @@ pub struct HostEngine {
     registry: Registry,
     channels: Channels,
     waker: Arc<HostWaker>,
-    counters: Counters,
+    meter: Arc<Meter>,
     /// Value of the own doorbell up to which every ring has been answered by a look at the flags.
     seen_doorbell: u32,
     state: RankState,
@@ -85,6 +85,7 @@ impl HostEngine {
                 base: lane.segment().base().wrapping_add(layout.staging()),
                 bytes: layout.staging_bytes() as u64,
                 writable: true,
+                streaming: false,
             };
             let region = registry.register_staging(memory).map_err(|_| HostError::BadRank {
                 rank,
@@ -104,7 +105,7 @@ impl HostEngine {
             staging,
             peers,
             registry,
-            counters: Counters::default(),
+            meter: Arc::default(),
             state: RankState::Running,
         })
     }
@@ -128,9 +129,15 @@ impl HostEngine {
         // - Both ranges are in registered memory, which is valid until it is unregistered; that
         //   takes `&mut self`, so not during this call.
         // - The destination may be written, and the ranges do not overlap.
-        unsafe { kernel::copy(copy.dst, copy.src, copy.bytes) };
-        self.counters.copied_bytes += bytes;
-        self.counters.inline_operations += 1;
+        unsafe {
+            if self.registry.table().is_streaming(dst) {
+                kernel::copy_stream(copy.dst, copy.src, copy.bytes);
+            } else {
+                kernel::copy(copy.dst, copy.src, copy.bytes);
+            }
+        }
+        self.meter.copied_bytes.add(bytes);
+        self.meter.inline_operations.add(1);
         Ok(Submission::Done)
     }
 
@@ -138,11 +145,11 @@ impl HostEngine {
     fn give(&mut self, src: Address, dst: Address, length: u32) -> Result<Submission, EngineError> {
         Ok(match self.channels.give(src, dst, length)? {
             Some(token) => {
-                self.counters.channel_operations += 1;
+                self.meter.channel_operations.add(1);
                 Submission::InProgress(token)
             }
             None => {
-                self.counters.full += 1;
+                self.meter.full.add(1);
                 Submission::Full
             }
         })
@@ -173,18 +180,24 @@ impl HostEngine {
         //   unregistered; that takes `&mut self`, so not during this call.
         // - The destination may be written, and each source is it or does not overlap it.
         // - Every pointer is aligned to the element, and every pattern of bits is an element.
-        unsafe { kernel::reduce(to, from, count as usize, dtype, op, divisor) };
-        self.counters.reduced_bytes += bytes;
-        self.counters.inline_operations += 1;
+        unsafe {
+            if table.is_streaming(dst) {
+                kernel::reduce_stream(to, from, count as usize, dtype, op, divisor);
+            } else {
+                kernel::reduce(to, from, count as usize, dtype, op, divisor);
+            }
+        }
+        self.meter.reduced_bytes.add(bytes);
+        self.meter.inline_operations.add(1);
         Ok(Submission::Done)
     }
 
     /// Ring the doorbell of `lane` if its rank sleeps. After a fence behind the store of a flag.
     #[inline]
-    fn wake_sleeper(lane: &Lane, wakes: &mut u64) -> Result<(), EngineError> {
+    fn wake_sleeper(lane: &Lane, wakes: &Count) -> Result<(), EngineError> {
         if lane.sleeping().load(Ordering::Relaxed) != 0 {
             lane.ring().map_err(system)?;
-            *wakes += 1;
+            wakes.add(1);
         }
         Ok(())
     }
@@ -209,8 +222,8 @@ impl Engine for HostEngine {
         }
     }
 
-    fn counters(&self) -> Counters {
-        self.counters
+    fn meter(&self) -> Arc<Meter> {
+        Arc::clone(&self.meter)
     }
 
     unsafe fn register(&mut self, memory: UserMemory) -> Result<RegionId, EngineError> {
@@ -236,7 +249,7 @@ impl Engine for HostEngine {
     }
 
     fn reap(&mut self, completions: &mut Vec<Completion>) -> Result<(), EngineError> {
-        self.counters.copied_bytes += self.channels.reap(completions)?;
+        self.meter.copied_bytes.add(self.channels.reap(completions)?);
         Ok(())
     }
 
@@ -254,8 +267,8 @@ impl Engine for HostEngine {
         // Pairs with the fence of a parking rank: either it sees the flag, or this thread sees it
         // sleeping.
         fence(Ordering::SeqCst);
-        self.counters.signals += 1;
-        let wakes = &mut self.counters.wakes;
+        self.meter.signals.add(1);
+        let wakes = &self.meter.wakes;
         match to {
             Targets::One(rank) => {
                 if let Some(lane) = self.lanes.get(rank as usize) {
@@ -299,7 +312,7 @@ impl Engine for HostEngine {
         own.sleeping().store(0, Ordering::Relaxed);
         let seen = own.doorbell().load(Ordering::Acquire);
         self.seen_doorbell = seen;
-        self.counters.sleeps += u64::from(!awake);
+        self.meter.sleeps.add(u64::from(!awake));
         slept.map_err(system)
     }
 

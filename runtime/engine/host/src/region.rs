@@ -21,6 +21,8 @@ const QUARANTINE: usize = 64;
 const MAX_REGION_BYTES: u64 = 1 << 40;
 /// Bit of a slot's length word that says the region may be written.
 const WRITABLE: u64 = 1 << 63;
+/// Bit of a slot's length word that says writes may go past the caches.
+const STREAMING: u64 = 1 << 62;
 
 /// What is done to a range.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -61,7 +63,7 @@ impl RegionTable {
             return Err(EngineError::UnknownRegion { address });
         };
         let length = slot.length.load(Ordering::Relaxed);
-        let region_bytes = length & !WRITABLE;
+        let region_bytes = length & !(WRITABLE | STREAMING);
         // Neither side overflows: an offset has 40 bits and a region at most 2^40 bytes.
         if bytes > region_bytes || address.offset() > region_bytes - bytes {
             return Err(EngineError::OutOfBounds { address, bytes, region_bytes });
@@ -72,6 +74,13 @@ impl RegionTable {
         let base = slot.base.load(Ordering::Relaxed);
         // The offset fits: it lies in memory that is there.
         Ok(base.wrapping_add(address.offset() as usize))
+    }
+
+    /// Whether writes to the region of `address` may go past the caches.
+    #[inline]
+    pub(crate) fn is_streaming(&self, address: Address) -> bool {
+        self.slot(address.region())
+            .is_some_and(|slot| slot.length.load(Ordering::Relaxed) & STREAMING != 0)
     }
 
     /// Keep the region of `address` registered until `release`.
@@ -131,7 +140,7 @@ impl Registry {
 
     /// Give `memory` an id.
     pub(crate) fn register(&mut self, memory: UserMemory) -> Result<RegionId, EngineError> {
-        let UserMemory { base, bytes, writable } = memory;
+        let UserMemory { base, bytes, writable, streaming } = memory;
         let fits = usize::try_from(bytes).is_ok_and(|b| base.addr().checked_add(b).is_some());
         if bytes > MAX_REGION_BYTES || !fits || (base.is_null() && bytes > 0) {
             return Err(EngineError::BadRegion { base: base.addr(), bytes });
@@ -142,7 +151,8 @@ impl Registry {
             .get_or_init(|| Box::new(std::array::from_fn(|_| Slot::default())));
         let slot = &chunk[(place % CHUNK_SLOTS) as usize];
         slot.base.store(base, Ordering::Relaxed);
-        slot.length.store(bytes | if writable { WRITABLE } else { 0 }, Ordering::Relaxed);
+        let flags = (if writable { WRITABLE } else { 0 }) | (if streaming { STREAMING } else { 0 });
+        slot.length.store(bytes | flags, Ordering::Relaxed);
         slot.id.store(id.get(), Ordering::Release);
         Ok(id)
     }
@@ -179,7 +189,12 @@ mod tests {
     use super::*;
 
     fn memory(base: usize, bytes: u64) -> UserMemory {
-        UserMemory { base: std::ptr::without_provenance_mut(base), bytes, writable: false }
+        UserMemory {
+            base: std::ptr::without_provenance_mut(base),
+            bytes,
+            writable: false,
+            streaming: false,
+        }
     }
 
     #[test]

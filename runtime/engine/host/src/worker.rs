@@ -106,8 +106,9 @@ mod tests {
     fn regions(memory: &mut [u8; 128]) -> (Registry, RegionId, RegionId) {
         let mut registry = Registry::new();
         let base = memory.as_mut_ptr();
-        let first = UserMemory { base, bytes: 64, writable: false };
-        let second = UserMemory { base: base.wrapping_add(64), bytes: 64, writable: true };
+        let first = UserMemory { base, bytes: 64, writable: false, streaming: false };
+        let second =
+            UserMemory { base: base.wrapping_add(64), bytes: 64, writable: true, streaming: false };
         let first = registry.register(first).unwrap();
         let second = registry.register(second).unwrap();
         (registry, first, second)

@@ -24,8 +24,12 @@ fn connect(peer: &HostConfig) -> Result<HostEngine, HostError> {
 
 /// Address of the memory; the caller keeps it longer than the engine.
 fn register(engine: &mut HostEngine, memory: &mut [u8]) -> (RegionId, Address) {
-    let memory =
-        UserMemory { base: memory.as_mut_ptr(), bytes: memory.len() as u64, writable: true };
+    let memory = UserMemory {
+        base: memory.as_mut_ptr(),
+        bytes: memory.len() as u64,
+        writable: true,
+        streaming: false,
+    };
     // SAFETY:
     // - Each test keeps its memory until the engine is gone, and looks at it after.
     let region = unsafe { engine.register(memory) }.unwrap();

@@ -24,7 +24,8 @@ impl Buffer {
         // - The layout has at least one byte.
         let base = unsafe { alloc::alloc_zeroed(layout) };
         let base = NonNull::new(base).expect("memory for a test");
-        let memory = UserMemory { base: base.as_ptr(), bytes: bytes as u64, writable };
+        let memory =
+            UserMemory { base: base.as_ptr(), bytes: bytes as u64, writable, streaming: false };
         // SAFETY:
         // - The memory was just allocated and is freed by `drop`, which comes after `forget` or
         //   after the engine; no references to it are made.

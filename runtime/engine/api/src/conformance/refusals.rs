@@ -120,9 +120,11 @@ fn bad_reduces(engine: &mut dyn Engine, user: &Buffer, fixed: &Buffer) {
 }
 
 fn bad_regions(engine: &mut dyn Engine) {
-    let null = UserMemory { base: std::ptr::null_mut(), bytes: 1, writable: false };
+    let null =
+        UserMemory { base: std::ptr::null_mut(), bytes: 1, writable: false, streaming: false };
     let mut byte = 0u8;
-    let long = UserMemory { base: &raw mut byte, bytes: (1 << 40) + 1, writable: false };
+    let long =
+        UserMemory { base: &raw mut byte, bytes: (1 << 40) + 1, writable: false, streaming: false };
     for memory in [null, long] {
         // SAFETY:
         // - Refused, so that no operation can use it.
