@@ -6,7 +6,7 @@
 //! | `STEPCCL_BUFFER_SIZE` | bytes, or `4MiB`, `256KB` | 8 MiB over all ranks of a node, at most 4 MiB a rank |
 //! | `STEPCCL_DMA_CONCURRENCY` | DMA channels (threads here) used at once, 0 to 64 | 0 |
 //! | `STEPCCL_PIPELINE_DEPTH` | pages in flight, 1 to 64 | chosen by the cost model |
-//! | `STEPCCL_SECRET` | the job's secret, any text | made by rank 0 and passed through the store |
+//! | `STEPCCL_SECRET` | the job's secret, a text of 16 bytes or more, the same on every rank | made by rank 0 and passed through the store |
 //! | `STEPCCL_TIMEOUT` | seconds an operation may take | 1800 |
 
 use std::time::Duration;

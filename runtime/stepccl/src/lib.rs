@@ -61,7 +61,8 @@ pub use stats::Stats;
 pub use work::{Keep, Outcome, Work};
 
 pub use stepccl_bootstrap::{
-    BootstrapError, FileStore, MemoryStore, PrefixStore, Secret, Store, StoreError,
+    BootstrapError, FileStore, MemoryStore, PrefixStore, Secret, Store, StoreError, TcpStore,
+    TcpStoreLimits, TcpStoreServer,
 };
 pub use stepccl_engine::Counters;
 pub use stepccl_plan::{Algorithm, Choice, Collective, DType, Figures, Plan, ReduceOp, Topology};
