@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use stepccl::{Call, Keep, Memory};
+use stepccl::{Call, Keep, Memory, Message, Request};
 
 use crate::errors::{AbortedError, to_python};
 use crate::store::PyStore;
@@ -59,36 +59,29 @@ impl Communicator {
         })
     }
 
-    fn message(
+    /// Run or start `request`.
+    ///
+    /// # Safety
+    ///
+    /// The memory of `request` must live during the call, and as long as `keep` does.
+    unsafe fn submit(
         &self,
         py: Python<'_>,
-        message: Message,
+        request: Request,
         keep: Py<PyAny>,
         synchronous: bool,
         timeout_s: Option<f64>,
     ) -> PyResult<Work> {
         let ranks = self.open()?;
         let timeout = seconds(timeout_s)?;
-        let Message { receive, address, bytes, peer, tag } = message;
         py.detach(|| {
-            let memory: *mut u8 = std::ptr::with_exposed_provenance_mut(address);
             // SAFETY:
-            // - The package gives the address of a tensor of `bytes` bytes, which the caller keeps
-            //   alive during the call, and `keep` until the work is done.
+            // - The caller promises that the memory lives during the call, and as long as `keep`.
             unsafe {
-                match (receive, synchronous) {
-                    (false, true) => {
-                        ranks.send_raw(memory, bytes, peer, tag, timeout).map(|()| State::Done)
-                    }
-                    (true, true) => {
-                        ranks.recv_raw(memory, bytes, peer, tag, timeout).map(|()| State::Done)
-                    }
-                    (false, false) => ranks
-                        .start_send(memory, bytes, peer, tag, timeout, Kept::keep(keep))
-                        .map(State::Started),
-                    (true, false) => ranks
-                        .start_recv(memory, bytes, peer, tag, timeout, Kept::keep(keep))
-                        .map(State::Started),
+                if synchronous {
+                    ranks.run(request, timeout).map(|()| State::Done)
+                } else {
+                    ranks.start(request, timeout, Kept::keep(keep)).map(State::Started)
                 }
             }
         })
@@ -97,13 +90,8 @@ impl Communicator {
     }
 }
 
-#[derive(Clone, Copy)]
-struct Message {
-    receive: bool,
-    address: usize,
-    bytes: usize,
-    peer: u32,
-    tag: i32,
+fn message(address: usize, bytes: usize, peer: u32, tag: i32) -> Message {
+    Message { peer, tag, memory: std::ptr::with_exposed_provenance_mut(address), bytes }
 }
 
 #[pymethods]
@@ -148,8 +136,6 @@ impl Communicator {
         synchronous: bool,
         timeout_s: Option<f64>,
     ) -> PyResult<Work> {
-        let ranks = self.open()?;
-        let timeout = seconds(timeout_s)?;
         let call = Call {
             collective: names::collective(collective, root)?,
             dtype: names::dtype(dtype)?,
@@ -158,21 +144,10 @@ impl Communicator {
             input: Memory::from_pointers(&send),
             output: Memory::from_pointers(&recv),
         };
-        py.detach(|| {
-            // SAFETY:
-            // - The package gives addresses of tensors with as many elements as the collective
-            //   needs, which the caller keeps alive during the call, and `keep` until the work is
-            //   done.
-            unsafe {
-                if synchronous {
-                    ranks.run(call, timeout).map(|()| State::Done)
-                } else {
-                    ranks.start(call, timeout, Kept::keep(keep)).map(State::Started)
-                }
-            }
-        })
-        .map(Work)
-        .map_err(|e| to_python(&e))
+        // SAFETY:
+        // - The package gives addresses of tensors with as many elements as the collective needs,
+        //   which live during the call, and as long as `keep`.
+        unsafe { self.submit(py, call.into(), keep, synchronous, timeout_s) }
     }
 
     /// Send bytes to one rank.
@@ -188,8 +163,11 @@ impl Communicator {
         synchronous: bool,
         timeout_s: Option<f64>,
     ) -> PyResult<Work> {
-        let message = Message { receive: false, address: ptr, bytes: nbytes, peer, tag };
-        self.message(py, message, keep, synchronous, timeout_s)
+        let request = Request::Send(message(ptr, nbytes, peer, tag));
+        // SAFETY:
+        // - The package gives the address of a tensor of so many bytes, which lives during the
+        //   call, and as long as `keep`.
+        unsafe { self.submit(py, request, keep, synchronous, timeout_s) }
     }
 
     /// Receive bytes from one rank.
@@ -205,8 +183,11 @@ impl Communicator {
         synchronous: bool,
         timeout_s: Option<f64>,
     ) -> PyResult<Work> {
-        let message = Message { receive: true, address: ptr, bytes: nbytes, peer, tag };
-        self.message(py, message, keep, synchronous, timeout_s)
+        let request = Request::Recv(message(ptr, nbytes, peer, tag));
+        // SAFETY:
+        // - The package gives the address of a tensor of so many bytes, which lives during the
+        //   call, and as long as `keep`.
+        unsafe { self.submit(py, request, keep, synchronous, timeout_s) }
     }
 
     /// Fail every operation that is not done, here and at the peers.

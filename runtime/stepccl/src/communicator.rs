@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use stepccl_bootstrap::Store;
-use stepccl_plan::{Choice, Collective, DType, ReduceOp};
+use stepccl_plan::{Choice, Collective, DType};
 
 use crate::collective::CollectiveTask;
 use crate::connect::{Connected, connect};
@@ -13,10 +13,11 @@ use crate::error::With;
 use crate::inner::Inner;
 use crate::pair::{Direction, PairTask};
 use crate::plans::Plans;
+use crate::request::{Message, Request};
 use crate::stats::Stats;
 use crate::task::{COLLECTIVES, Entry, Identity, Task, recv_lane, send_lane};
 use crate::work::{Keep, Outcome, Work, WorkState};
-use crate::{Call, Config, Element, Error, Memory};
+use crate::{Call, Config, Error};
 
 /// Ranks that run collectives together.
 ///
@@ -161,23 +162,15 @@ impl Communicator {
         Ok((COLLECTIVES, Task::Collective(task), identity))
     }
 
-    fn pair(&self, message: &Message) -> Result<(usize, Task, Identity), Error> {
-        let Message { direction, peer, tag, memory, bytes, timeout } = *message;
+    fn message(
+        &self,
+        direction: Direction,
+        message: Message,
+        timeout: Option<Duration>,
+    ) -> Result<(usize, Task, Identity), Error> {
+        message.check(self.rank(), self.ranks())?;
         check_timeout(timeout)?;
-        if peer >= self.ranks() || peer == self.rank() {
-            let rule = format!(
-                "must be another rank than {} and less than {}, the number of ranks",
-                self.rank(),
-                self.ranks()
-            );
-            return Err(Error::invalid("peer", peer, rule));
-        }
-        if memory.is_null() && bytes > 0 {
-            return Err(Error::invalid("buffer", "null", "must point to memory"));
-        }
-        if bytes as u64 > 1 << 40 {
-            return Err(Error::invalid("bytes", bytes, "must be at most 2^40"));
-        }
+        let Message { peer, tag, memory, bytes } = message;
         let (name, lane) = match direction {
             Direction::Send => ("send", send_lane(peer)),
             Direction::Recv => ("recv", recv_lane(peer)),
@@ -189,22 +182,35 @@ impl Communicator {
         Ok((lane, Task::Pair(task), identity))
     }
 
-    /// Run a collective on this thread; returns when this rank is done.
+    fn accept(
+        &self,
+        request: Request,
+        timeout: Option<Duration>,
+    ) -> Result<(usize, Task, Identity), Error> {
+        match request {
+            Request::Collective(call) => self.collective(call, timeout),
+            Request::Send(message) => self.message(Direction::Send, message, timeout),
+            Request::Recv(message) => self.message(Direction::Recv, message, timeout),
+        }
+    }
+
+    /// Run a request on this thread; returns when this rank is done: outputs are there, and inputs
+    /// may be written again.
     ///
     /// # Safety
     ///
-    /// The memory of `call` must be valid for its blocks (inputs for reads, outputs for writes),
-    /// and nothing else may write the inputs or touch the outputs, until this returns.
+    /// The memory of the request must be valid for its bytes (inputs for reads, outputs for
+    /// writes), and nothing else may write the inputs or touch the outputs, until this returns.
     ///
     /// # Errors
     ///
     /// Any [`Error`] but those of start-up.
-    pub unsafe fn run(&self, call: Call, timeout: Option<Duration>) -> Outcome {
-        let (lane, task, identity) = self.collective(call, timeout)?;
+    pub unsafe fn run(&self, request: impl Into<Request>, timeout: Option<Duration>) -> Outcome {
+        let (lane, task, identity) = self.accept(request.into(), timeout)?;
         self.inner.run(lane, task, identity)
     }
 
-    /// Start a collective; the handle tells when it has ended.
+    /// Start a request; the handle tells when it has ended.
     ///
     /// # Safety
     ///
@@ -215,112 +221,13 @@ impl Communicator {
     /// [`Error::InvalidArgument`] and [`Error::Plan`]; all else comes from the work.
     pub unsafe fn start(
         &self,
-        call: Call,
+        request: impl Into<Request>,
         timeout: Option<Duration>,
         keep: Keep,
     ) -> Result<Work, Error> {
-        let (lane, task, identity) = self.collective(call, timeout)?;
-        Ok(self.launch(lane, task, identity, keep))
-    }
-
-    fn launch(&self, lane: usize, task: Task, identity: Identity, keep: Keep) -> Work {
+        let (lane, task, identity) = self.accept(request.into(), timeout)?;
         let state = Arc::new(WorkState::default());
-        self.inner.start(Entry { lane, task, identity, state, keep })
-    }
-
-    /// Send `bytes` bytes to `peer`; returns when the memory may be used again.
-    ///
-    /// # Safety
-    ///
-    /// `memory` must be valid for reads of `bytes` bytes, and nothing may write it, until this
-    /// returns.
-    ///
-    /// # Errors
-    ///
-    /// Any [`Error`] but those of start-up.
-    pub unsafe fn send_raw(
-        &self,
-        memory: *const u8,
-        bytes: usize,
-        peer: u32,
-        tag: i32,
-        timeout: Option<Duration>,
-    ) -> Outcome {
-        let memory = memory.cast_mut();
-        let (lane, task, identity) =
-            self.pair(&Message { direction: Direction::Send, peer, tag, memory, bytes, timeout })?;
-        self.inner.run(lane, task, identity)
-    }
-
-    /// Receive `bytes` bytes from `peer`.
-    ///
-    /// # Safety
-    ///
-    /// `memory` must be valid for writes of `bytes` bytes, and nothing else may touch it, until
-    /// this returns.
-    ///
-    /// # Errors
-    ///
-    /// Any [`Error`] but those of start-up; [`Error::MessageMismatch`] where the message has
-    /// another size or tag.
-    pub unsafe fn recv_raw(
-        &self,
-        memory: *mut u8,
-        bytes: usize,
-        peer: u32,
-        tag: i32,
-        timeout: Option<Duration>,
-    ) -> Outcome {
-        let (lane, task, identity) =
-            self.pair(&Message { direction: Direction::Recv, peer, tag, memory, bytes, timeout })?;
-        self.inner.run(lane, task, identity)
-    }
-
-    /// Start a send.
-    ///
-    /// # Safety
-    ///
-    /// As [`send_raw`](Self::send_raw), until the work is done.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::InvalidArgument`]; all else comes from the work.
-    pub unsafe fn start_send(
-        &self,
-        memory: *const u8,
-        bytes: usize,
-        peer: u32,
-        tag: i32,
-        timeout: Option<Duration>,
-        keep: Keep,
-    ) -> Result<Work, Error> {
-        let memory = memory.cast_mut();
-        let (lane, task, identity) =
-            self.pair(&Message { direction: Direction::Send, peer, tag, memory, bytes, timeout })?;
-        Ok(self.launch(lane, task, identity, keep))
-    }
-
-    /// Start a receive.
-    ///
-    /// # Safety
-    ///
-    /// As [`recv_raw`](Self::recv_raw), until the work is done.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::InvalidArgument`]; all else comes from the work.
-    pub unsafe fn start_recv(
-        &self,
-        memory: *mut u8,
-        bytes: usize,
-        peer: u32,
-        tag: i32,
-        timeout: Option<Duration>,
-        keep: Keep,
-    ) -> Result<Work, Error> {
-        let (lane, task, identity) =
-            self.pair(&Message { direction: Direction::Recv, peer, tag, memory, bytes, timeout })?;
-        Ok(self.launch(lane, task, identity, keep))
+        Ok(self.inner.start(Entry { lane, task, identity, state, keep }))
     }
 }
 
@@ -330,219 +237,9 @@ impl Drop for Communicator {
     }
 }
 
-/// A send or recv as it was called.
-#[derive(Clone, Copy)]
-struct Message {
-    direction: Direction,
-    peer: u32,
-    tag: i32,
-    memory: *mut u8,
-    bytes: usize,
-    timeout: Option<Duration>,
-}
-
 fn check_timeout(timeout: Option<Duration>) -> Result<(), Error> {
     match timeout {
         Some(t) if t.is_zero() => Err(Error::invalid("timeout", "0 s", "must be above 0")),
         _ => Ok(()),
-    }
-}
-
-/// Slices in, slices out: the calls that wait, and so need no promise from the caller.
-impl Communicator {
-    fn slices<T: Element>(
-        &self,
-        collective: Collective,
-        op: ReduceOp,
-        input: Option<&[T]>,
-        output: Option<&mut [T]>,
-    ) -> Outcome {
-        let (rank, ranks) = (self.rank(), self.ranks());
-        let blocks_in = collective.input_blocks(rank, ranks) as usize;
-        let blocks_out = collective.output_blocks(rank, ranks) as usize;
-        let lengths = (input.map_or(0, <[T]>::len), output.as_ref().map_or(0, |o| o.len()));
-        let count =
-            lengths.0.checked_div(blocks_in).unwrap_or_else(|| lengths.1 / blocks_out.max(1));
-        for (name, length, blocks) in
-            [("input", lengths.0, blocks_in), ("output", lengths.1, blocks_out)]
-        {
-            if length != count * blocks {
-                let rule = format!("must be {blocks} block(s) of {count}");
-                return Err(Error::invalid(name, format_args!("{length} elements"), rule));
-            }
-        }
-        let memory = |pointer: *mut T, length: usize| {
-            if length == 0 { Memory::None } else { Memory::Contiguous(pointer.cast()) }
-        };
-        let call = Call {
-            collective,
-            dtype: T::DTYPE,
-            op,
-            count,
-            input: input.map_or(Memory::None, |s| memory(s.as_ptr().cast_mut(), s.len())),
-            output: output.map_or(Memory::None, |s| memory(s.as_mut_ptr(), s.len())),
-        };
-        // SAFETY:
-        // - The slices are borrowed, the output uniquely, until `run` returns, and their lengths
-        //   are those of the blocks.
-        unsafe { self.run(call, None) }
-    }
-
-    /// Reduce `input` of all ranks into every rank's `output`; both of the same length.
-    ///
-    /// # Errors
-    ///
-    /// As [`run`](Self::run), like all calls below.
-    pub fn all_reduce<T: Element>(&self, input: &[T], output: &mut [T], op: ReduceOp) -> Outcome {
-        self.slices(Collective::AllReduce, op, Some(input), Some(output))
-    }
-
-    /// Reduce `data` of all ranks, in place.
-    ///
-    /// # Errors
-    ///
-    /// As [`run`](Self::run).
-    pub fn all_reduce_in_place<T: Element>(&self, data: &mut [T], op: ReduceOp) -> Outcome {
-        let memory = if data.is_empty() {
-            Memory::None
-        } else {
-            Memory::Contiguous(data.as_mut_ptr().cast())
-        };
-        let call = Call {
-            collective: Collective::AllReduce,
-            dtype: T::DTYPE,
-            op,
-            count: data.len(),
-            input: memory.clone(),
-            output: memory,
-        };
-        // SAFETY:
-        // - The slice is borrowed uniquely until `run` returns; input and output are the same
-        //   memory, which an all_reduce allows.
-        unsafe { self.run(call, None) }
-    }
-
-    /// Send the root's `data` to every rank.
-    ///
-    /// # Errors
-    ///
-    /// As [`run`](Self::run).
-    pub fn broadcast<T: Element>(&self, data: &mut [T], root: u32) -> Outcome {
-        let memory = if data.is_empty() {
-            Memory::None
-        } else {
-            Memory::Contiguous(data.as_mut_ptr().cast())
-        };
-        let input = if self.rank() == root { memory.clone() } else { Memory::None };
-        let call = Call {
-            collective: Collective::Broadcast { root },
-            dtype: T::DTYPE,
-            op: ReduceOp::Sum,
-            count: data.len(),
-            input,
-            output: memory,
-        };
-        // SAFETY:
-        // - The slice is borrowed uniquely until `run` returns; input and output are the same
-        //   memory, which a broadcast allows.
-        unsafe { self.run(call, None) }
-    }
-
-    /// Reduce `input` of all ranks into the root's `output`; other ranks give `None`.
-    ///
-    /// # Errors
-    ///
-    /// As [`run`](Self::run).
-    pub fn reduce<T: Element>(
-        &self,
-        input: &[T],
-        output: Option<&mut [T]>,
-        root: u32,
-        op: ReduceOp,
-    ) -> Outcome {
-        self.slices(Collective::Reduce { root }, op, Some(input), output)
-    }
-
-    /// Collect `input` of every rank, in order of rank.
-    ///
-    /// # Errors
-    ///
-    /// As [`run`](Self::run).
-    pub fn all_gather<T: Element>(&self, input: &[T], output: &mut [T]) -> Outcome {
-        self.slices(Collective::AllGather, ReduceOp::Sum, Some(input), Some(output))
-    }
-
-    /// Reduce block `i` of every rank's `input` into the `output` of rank `i`.
-    ///
-    /// # Errors
-    ///
-    /// As [`run`](Self::run).
-    pub fn reduce_scatter<T: Element>(
-        &self,
-        input: &[T],
-        output: &mut [T],
-        op: ReduceOp,
-    ) -> Outcome {
-        self.slices(Collective::ReduceScatter, op, Some(input), Some(output))
-    }
-
-    /// Send block `i` of `input` to rank `i`.
-    ///
-    /// # Errors
-    ///
-    /// As [`run`](Self::run).
-    pub fn all_to_all<T: Element>(&self, input: &[T], output: &mut [T]) -> Outcome {
-        self.slices(Collective::AllToAll, ReduceOp::Sum, Some(input), Some(output))
-    }
-
-    /// Collect `input` of every rank at the root; other ranks give `None`.
-    ///
-    /// # Errors
-    ///
-    /// As [`run`](Self::run).
-    pub fn gather<T: Element>(&self, input: &[T], output: Option<&mut [T]>, root: u32) -> Outcome {
-        self.slices(Collective::Gather { root }, ReduceOp::Sum, Some(input), output)
-    }
-
-    /// Send block `i` of the root's `input` to rank `i`; other ranks give `None`.
-    ///
-    /// # Errors
-    ///
-    /// As [`run`](Self::run).
-    pub fn scatter<T: Element>(&self, input: Option<&[T]>, output: &mut [T], root: u32) -> Outcome {
-        self.slices(Collective::Scatter { root }, ReduceOp::Sum, input, Some(output))
-    }
-
-    /// Wait until every rank has called it.
-    ///
-    /// # Errors
-    ///
-    /// As [`run`](Self::run).
-    pub fn barrier(&self) -> Outcome {
-        self.slices::<u8>(Collective::Barrier, ReduceOp::Sum, None, None)
-    }
-
-    /// Send `data` to `peer`; returns when `data` may be used again.
-    ///
-    /// # Errors
-    ///
-    /// As [`send_raw`](Self::send_raw).
-    pub fn send<T: Element>(&self, data: &[T], peer: u32) -> Outcome {
-        // SAFETY:
-        // - The slice is borrowed until the call returns.
-        unsafe { self.send_raw(data.as_ptr().cast(), size_of_val(data), peer, 0, None) }
-    }
-
-    /// Receive `data` from `peer`, which must send as many bytes.
-    ///
-    /// # Errors
-    ///
-    /// As [`recv_raw`](Self::recv_raw).
-    pub fn recv<T: Element>(&self, data: &mut [T], peer: u32) -> Outcome {
-        let bytes = size_of_val(data);
-        // SAFETY:
-        // - The slice is borrowed uniquely until the call returns, and any bytes are a value of
-        //   every element type.
-        unsafe { self.recv_raw(data.as_mut_ptr().cast(), bytes, peer, 0, None) }
     }
 }

@@ -18,7 +18,7 @@ pub(crate) const FINISHED: u32 = 0;
 /// Slots of a pair.
 const PAIR_SLOTS: u64 = 4;
 /// Outputs of at least this many bytes are written past the caches, which could not hold them.
-pub(crate) const STREAMING_BYTES: usize = 32 << 20;
+pub(crate) const STREAMING_BYTES: usize = 16 << 20;
 /// Bytes of the header in front of a message of a pair.
 pub(crate) const HEADER_BYTES: usize = 64;
 

@@ -44,10 +44,14 @@ mod placement;
 mod plans;
 mod prepared;
 mod progress;
+mod request;
 mod rounds;
 mod size;
+mod slices;
 mod stats;
 mod task;
+#[cfg(test)]
+mod testing;
 mod work;
 
 pub use call::Call;
@@ -56,6 +60,7 @@ pub use config::Config;
 pub use element::Element;
 pub use error::{Error, LossReason, OperationName, Ranks, With};
 pub use memory::Memory;
+pub use request::{Message, Request};
 pub use size::parse_size;
 pub use stats::Stats;
 pub use work::{Keep, Outcome, Work};

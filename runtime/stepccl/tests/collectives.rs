@@ -280,8 +280,8 @@ fn a_thousand_mixed_operations_stay_in_order() {
 
 #[test]
 fn outputs_too_large_for_the_caches_are_right() {
-    // Written past the caches from 32 MiB on; odd, so that pages and lines are ragged.
-    let count = (33 << 20) / 4 + 13;
+    // Written past the caches from 16 MiB on; odd, so that pages and lines are ragged.
+    let count = (17 << 20) / 4 + 13;
     let seed = Random::new().next();
     on_ranks(2, &config(), |comm| {
         let (me, n) = (comm.rank() as usize, 2);

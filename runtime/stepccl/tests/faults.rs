@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use common::{config, on_ranks};
 use stepccl::{
-    Call, Collective, Communicator, Config, DType, Error, Keep, LossReason, Memory, ReduceOp,
+    Call, Collective, Communicator, Config, DType, Error, Keep, LossReason, Memory, Message,
+    ReduceOp, Request,
 };
 
 fn call(collective: Collective, count: usize, input: &mut [f32], output: &mut [f32]) -> Call {
@@ -18,6 +19,15 @@ fn call(collective: Collective, count: usize, input: &mut [f32], output: &mut [f
         input: Memory::Contiguous(input.as_mut_ptr().cast()),
         output: Memory::Contiguous(output.as_mut_ptr().cast()),
     }
+}
+
+fn send(data: &[u8], peer: u32, tag: i32) -> Request {
+    let memory = data.as_ptr().cast_mut();
+    Request::Send(Message { peer, tag, memory, bytes: data.len() })
+}
+
+fn recv(data: &mut [u8], peer: u32) -> Request {
+    Request::Recv(Message { peer, tag: 0, memory: data.as_mut_ptr(), bytes: data.len() })
 }
 
 #[test]
@@ -127,7 +137,7 @@ fn a_message_of_another_size_or_tag_is_an_error_with_both() {
                 let data = [7u8; 16];
                 // SAFETY:
                 // - `data` lives until the call returns.
-                unsafe { comm.send_raw(data.as_ptr(), bytes, 1, tag, None) }.unwrap();
+                unsafe { comm.run(send(&data[..bytes], 1, tag), None) }.unwrap();
                 // Stay until the receiver has seen it.
                 let _ = comm.recv(&mut [0u8; 1], 1);
             } else {
@@ -275,9 +285,8 @@ fn sends_and_receives_both_ways_at_once_do_not_block_one_another() {
         // - Both buffers live, and are not touched, until both works are waited for.
         let (send, recv) = unsafe {
             (
-                comm.start_send(out.as_ptr(), out.len(), peer, 0, None, Keep::default()).unwrap(),
-                comm.start_recv(got.as_mut_ptr(), got.len(), peer, 0, None, Keep::default())
-                    .unwrap(),
+                comm.start(send(&out, peer, 0), None, Keep::default()).unwrap(),
+                comm.start(recv(&mut got, peer), None, Keep::default()).unwrap(),
             )
         };
         recv.wait(None).unwrap();
@@ -325,9 +334,7 @@ fn dropping_a_communicator_with_work_under_way_ends_it_with_an_error() {
         let mut data = vec![0u8; 100];
         // SAFETY:
         // - `data` lives until the work has ended, which is checked below.
-        let work = unsafe {
-            comm.start_recv(data.as_mut_ptr(), data.len(), 1, 0, None, Keep::default()).unwrap()
-        };
+        let work = unsafe { comm.start(recv(&mut data, 1), None, Keep::default()).unwrap() };
         assert!(work.wait(Some(Duration::from_millis(50))).is_err());
         assert!(!work.is_done(), "a shorter wait must not end the operation");
         comm.abort("enough");

@@ -1,0 +1,62 @@
+//! What a communicator can be asked to do.
+
+use crate::{Call, Error};
+
+/// Longest message in bytes: what one region can address.
+const MAX_BYTES: u64 = 1 << 40;
+
+/// One request, with its memory.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Request {
+    /// A collective; every rank must ask for the same.
+    Collective(Call),
+    /// Send the memory of the message to its peer.
+    Send(Message),
+    /// Receive the memory of the message from its peer.
+    Recv(Message),
+}
+
+impl From<Call> for Request {
+    fn from(call: Call) -> Self {
+        Self::Collective(call)
+    }
+}
+
+/// Bytes that go from one rank to another.
+#[derive(Clone, Copy, Debug)]
+pub struct Message {
+    /// The other rank.
+    pub peer: u32,
+    /// Number that sender and receiver must give alike.
+    pub tag: i32,
+    /// First byte; a send only reads it.
+    pub memory: *mut u8,
+    /// Length; sender and receiver must give it alike.
+    pub bytes: usize,
+}
+
+// SAFETY:
+// - The pointer is a number here; only an engine reads through it, under the contract of
+//   `Engine::register`, which does not depend on the thread.
+unsafe impl Send for Message {}
+
+impl Message {
+    /// Refuse a message that cannot be right on `rank` of `ranks`.
+    pub(crate) fn check(&self, rank: u32, ranks: u32) -> Result<(), Error> {
+        let Self { peer, memory, bytes, .. } = *self;
+        if peer >= ranks || peer == rank {
+            let rule = format!(
+                "must be another rank than {rank} and less than {ranks}, the number of ranks"
+            );
+            return Err(Error::invalid("peer", peer, rule));
+        }
+        if memory.is_null() && bytes > 0 {
+            return Err(Error::invalid("buffer", "null", "must point to memory"));
+        }
+        if bytes as u64 > MAX_BYTES {
+            return Err(Error::invalid("bytes", bytes, "must be at most 2^40"));
+        }
+        Ok(())
+    }
+}
