@@ -5,6 +5,7 @@
 //! | `STEPCCL_ALGORITHM` | `direct`, `two_shot`, `ring`, `recursive`, `tree`, `hierarchical` | chosen by the cost model |
 //! | `STEPCCL_BUFFER_SIZE` | bytes, or `4MiB`, `256KB` | 8 MiB over all ranks of a node, at most 4 MiB a rank |
 //! | `STEPCCL_DMA_CONCURRENCY` | DMA channels (threads here) used at once, 0 to 64 | 0 |
+//! | `STEPCCL_PAGE_SIZE` | bytes of a page of one block, as above | chosen by the cost model |
 //! | `STEPCCL_PIPELINE_DEPTH` | pages in flight, 1 to 64 | chosen by the cost model |
 //! | `STEPCCL_SECRET` | the job's secret, a text of 16 bytes or more, the same on every rank | made by rank 0 and passed through the store |
 //! | `STEPCCL_TIMEOUT` | seconds an operation may take | 1800 |
@@ -49,6 +50,7 @@ fn apply_one(config: &mut Config, name: &str, value: &str) -> Result<(), Error> 
             config.channels =
                 parse("STEPCCL_DMA_CONCURRENCY", value, "must be a whole number from 0 to 64")?;
         }
+        "STEPCCL_PAGE_SIZE" => config.page_bytes = Some(parse_size("STEPCCL_PAGE_SIZE", value)?),
         "STEPCCL_PIPELINE_DEPTH" => {
             config.pipeline_depth = Some(parse(
                 "STEPCCL_PIPELINE_DEPTH",
@@ -84,6 +86,7 @@ mod tests {
             ("STEPCCL_ALGORITHM", "ring"),
             ("STEPCCL_BUFFER_SIZE", "2MiB"),
             ("STEPCCL_DMA_CONCURRENCY", "3"),
+            ("STEPCCL_PAGE_SIZE", "64KiB"),
             ("STEPCCL_PIPELINE_DEPTH", "7"),
             ("STEPCCL_SECRET", "s"),
             ("STEPCCL_TIMEOUT", "1.5"),
@@ -93,6 +96,7 @@ mod tests {
         assert_eq!(config.algorithm, Some(Algorithm::Ring));
         assert_eq!(config.buffer_bytes, Some(2 << 20));
         assert_eq!(config.channels, 3);
+        assert_eq!(config.page_bytes, Some(64 << 10));
         assert_eq!(config.pipeline_depth, Some(7));
         assert_eq!(config.secret.as_deref(), Some("s"));
         assert_eq!(config.timeout, Duration::from_millis(1500));
@@ -104,6 +108,7 @@ mod tests {
             ("STEPCCL_ALGORITHM", "fastest"),
             ("STEPCCL_BUFFER_SIZE", "many"),
             ("STEPCCL_DMA_CONCURRENCY", "-1"),
+            ("STEPCCL_PAGE_SIZE", "one"),
             ("STEPCCL_PIPELINE_DEPTH", "x"),
             ("STEPCCL_TIMEOUT", "-3"),
         ] {
