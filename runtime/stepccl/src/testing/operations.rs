@@ -176,13 +176,11 @@ impl Setting {
                 let place = if in_place { place(collective, rank, block) } else { None };
                 let (mut buffers, at) = match place {
                     // The input lies in the output, or the output in the input.
-                    Some((offset, 0)) if !result.is_empty() && !input.is_empty() => {
-                        let mut buffer = vec![0x5a; result.len()];
-                        buffer[offset..offset + input.len()].copy_from_slice(&input);
-                        (vec![Buffer::from_bytes(&buffer)], (0, offset, 0, 0))
-                    }
-                    Some((0, offset)) if !result.is_empty() && !input.is_empty() => {
-                        (vec![Buffer::from_bytes(&input)], (0, 0, 0, offset))
+                    Some((input_at, result_at)) if !result.is_empty() && !input.is_empty() => {
+                        let bytes = (input_at + input.len()).max(result_at + result.len());
+                        let mut buffer = vec![0x5a; bytes];
+                        buffer[input_at..input_at + input.len()].copy_from_slice(&input);
+                        (vec![Buffer::from_bytes(&buffer)], (0, input_at, 0, result_at))
                     }
                     _ => {
                         (vec![Buffer::from_bytes(&input), Buffer::new(result.len())], (0, 0, 1, 0))
