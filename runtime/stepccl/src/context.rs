@@ -109,7 +109,7 @@ impl Context {
     }
 
     pub fn wait_for(&mut self, rank: u32, flag: u32, value: u64) {
-        self.waits.push(Await { rank, flag, value });
+        self.waits.push(Await { rank, flag, value, lane: 0 });
     }
 
     /// Operations that channels still work on.

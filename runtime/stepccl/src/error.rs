@@ -96,8 +96,12 @@ pub enum Error {
     /// The operation's time was over.
     #[error(
         "{operation}: timed out after {waited:.1?} on the {engine} engine, waiting for {waiting_for}. \
-         Look at that rank's log; it may be slow, stuck or in another collective. A longer timeout \
-         is an argument of the call and of the communicator"
+         Look at that rank's log; it may be slow, stuck or in another collective. {}",
+        if *running {
+            "Only this wait is over, the operation goes on"
+        } else {
+            "A longer timeout is an argument of the call and of the communicator"
+        }
     )]
     Timeout {
         /// What timed out.
@@ -108,6 +112,8 @@ pub enum Error {
         waited: Duration,
         /// Ranks waited for.
         waiting_for: Ranks,
+        /// Only a wait was over, and not the operation's own time: it goes on.
+        running: bool,
     },
     /// A peer that the operation needs is gone.
     #[error(
@@ -187,7 +193,7 @@ pub enum Error {
     /// Start-up failed.
     #[error(transparent)]
     Bootstrap(#[from] BootstrapError),
-    /// No plan can be made.
+    /// No plan can be made. Nothing was started; the communicator works on.
     #[error(transparent)]
     Plan(#[from] PlanError),
     /// The engine refused or failed.
@@ -236,7 +242,13 @@ impl Error {
     /// Whether the communicator cannot be used any more.
     #[must_use]
     pub const fn is_fatal(&self) -> bool {
-        !matches!(self, Self::InvalidArgument { .. } | Self::NotSupported { .. })
+        !matches!(
+            self,
+            Self::InvalidArgument { .. }
+                | Self::NotSupported { .. }
+                | Self::Plan(_)
+                | Self::Timeout { running: true, .. }
+        )
     }
 
     pub(crate) fn invalid(

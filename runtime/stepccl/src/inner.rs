@@ -13,10 +13,13 @@ use stepccl_engine::{Meter, Wake};
 use crate::error::{Error, OperationName};
 use crate::progress::{Abort, Patience, Progress, Ran};
 use crate::task::{Entry, Identity, Task};
-use crate::work::{Ended, Keep, Outcome, Work, WorkState};
+use crate::work::{Called, Ended, Keep, Outcome, Work, WorkState};
 
-/// Sleep of a thread that waits while another one drives.
-const STAND_BY: Duration = Duration::from_micros(100);
+/// Longest sleep of a thread that waits while another one drives. Who stops driving wakes it; this
+/// is for the case that the two miss one another.
+const STAND_BY: Duration = Duration::from_millis(1);
+/// Sleep of the worker while somebody drives who does not wait for what the worker is for.
+const WORKER_STAND_BY: Duration = Duration::from_micros(100);
 
 /// Shared state of a communicator.
 #[derive(Debug)]
@@ -36,6 +39,8 @@ pub(crate) struct Inner {
     unfinished: AtomicUsize,
     /// Threads that wait for an operation and so drive.
     waiting: AtomicUsize,
+    /// What those of them wait for that sleep while another one drives.
+    standing_by: Mutex<Vec<Arc<WorkState>>>,
     waker: Arc<dyn Wake>,
     abort: Arc<Abort>,
     worker: Worker,
@@ -72,6 +77,7 @@ impl Inner {
             queued: AtomicUsize::new(0),
             unfinished: AtomicUsize::new(0),
             waiting: AtomicUsize::new(0),
+            standing_by: Mutex::default(),
             abort,
             worker: Worker::default(),
         }
@@ -95,7 +101,11 @@ impl Inner {
                 return Err(error);
             }
             match progress.run(task, &identity, self.patience, &self.queued) {
-                Ran::Ended(outcome) => return outcome,
+                Ran::Ended(outcome) => {
+                    drop(progress);
+                    self.hand_over();
+                    return outcome;
+                }
                 Ran::Interrupted(unfinished) => {
                     // It was first: it goes into its lane before the inbox is emptied.
                     let state = Arc::new(WorkState::default());
@@ -134,7 +144,12 @@ impl Inner {
 
     /// Start an operation that goes on while the caller does something else.
     pub fn start(self: &Arc<Self>, entry: Entry) -> Work {
-        let work = Work { inner: Arc::clone(self), state: Arc::clone(&entry.state) };
+        let work = Work {
+            inner: Arc::clone(self),
+            state: Arc::clone(&entry.state),
+            lane: entry.lane,
+            identity: entry.identity,
+        };
         self.enqueue(entry);
         self.spawn_worker();
         self.kick_worker();
@@ -156,23 +171,55 @@ impl Inner {
             return;
         }
         let over = || state.is_done() || limit.is_some_and(|l| Instant::now() >= l);
-        self.waiting.fetch_add(1, Ordering::AcqRel);
-        if self.worker.driving.load(Ordering::Acquire) {
+        let _waiting = Waiting::new(self);
+        if self.worker.driving.load(Ordering::SeqCst) {
             self.waker.wake();
         }
         while !over() {
             match self.try_progress() {
-                Some(progress) => self.drive(progress, self.patience, &over),
-                None if self.worker.driving.load(Ordering::Acquire) => {
+                Some(progress) => self.drive(progress, self.patience, limit, &over),
+                None if self.worker.driving.load(Ordering::SeqCst) => {
                     self.waker.wake();
                     std::thread::yield_now();
                 }
                 // Another thread that waits drives all operations, this one too.
-                None => state.sleep(STAND_BY),
+                None => {
+                    if let Some(progress) = self.stand_by(state, limit) {
+                        self.drive(progress, self.patience, limit, &over);
+                    }
+                }
             }
         }
-        self.waiting.fetch_sub(1, Ordering::AcqRel);
-        self.kick_worker();
+    }
+
+    /// Sleep until `state` is done or it is this thread's turn to drive.
+    fn stand_by(
+        &self,
+        state: &Arc<WorkState>,
+        limit: Option<Instant>,
+    ) -> Option<MutexGuard<'_, Progress>> {
+        lock(&self.standing_by).push(Arc::clone(state));
+        // Once more: who stopped before this thread was in the list has not woken it.
+        let progress = self.try_progress();
+        if progress.is_none() {
+            let left = limit.map(|l| l.saturating_duration_since(Instant::now()));
+            state.sleep(left.map_or(STAND_BY, |l| l.min(STAND_BY)));
+        }
+        let mut standing_by = lock(&self.standing_by);
+        if let Some(at) = standing_by.iter().position(|s| Arc::ptr_eq(s, state)) {
+            standing_by.swap_remove(at);
+        }
+        progress
+    }
+
+    /// This thread has stopped to drive: wake one that can.
+    fn hand_over(&self) {
+        if self.waiting.load(Ordering::SeqCst) > 0 {
+            let next = lock(&self.standing_by).iter().find(|s| !s.is_done()).cloned();
+            if let Some(next) = next {
+                next.nudge();
+            }
+        }
     }
 
     /// Let operations advance until `over`, or until some ended and others took the lock.
@@ -180,16 +227,21 @@ impl Inner {
         &'a self,
         mut progress: MutexGuard<'a, Progress>,
         patience: Patience,
+        limit: Option<Instant>,
         over: &dyn Fn() -> bool,
     ) {
         let mut looks = 0;
         loop {
-            if self.queued.load(Ordering::Acquire) > 0 {
-                let mut inbox = lock(&self.inbox);
-                self.queued.fetch_sub(inbox.len(), Ordering::AcqRel);
-                inbox.drain(..).for_each(|entry| progress.add(entry));
+            // Before the look at the inbox, so that an abort ends all that was started before it.
+            let aborted = progress.is_aborted();
+            self.empty_inbox(&mut progress);
+            if aborted && !progress.is_empty() {
+                progress.abort_now();
             }
             let moved = progress.pass();
+            if moved {
+                progress.glance();
+            }
             if progress.has_ended() {
                 let ended = progress.take_ended();
                 drop(progress);
@@ -214,15 +266,29 @@ impl Inner {
                 if over() {
                     return;
                 }
-                progress.rest_all();
+                progress.rest_all(limit);
             }
         }
     }
 
+    fn empty_inbox(&self, progress: &mut Progress) {
+        if self.queued.load(Ordering::Acquire) > 0 {
+            let mut inbox = lock(&self.inbox);
+            self.queued.fetch_sub(inbox.len(), Ordering::AcqRel);
+            inbox.drain(..).for_each(|entry| progress.add(entry));
+        }
+    }
+
     fn settle(&self, ended: Vec<Ended>) {
-        let count = ended.len();
-        ended.into_iter().for_each(Ended::settle);
-        self.unfinished.fetch_sub(count, Ordering::AcqRel);
+        // First, so that nobody drives for what has ended.
+        self.unfinished.fetch_sub(ended.len(), Ordering::AcqRel);
+        // All are done before the first callback runs: it may wait for one of them.
+        let called: Vec<_> = ended.into_iter().map(Ended::finish).collect();
+        // Who waits for one of them may have begun to drive, and sleep, in the meantime.
+        if self.waiting.load(Ordering::SeqCst) > 0 {
+            self.waker.wake();
+        }
+        called.into_iter().for_each(Called::call);
     }
 
     fn spawn_worker(self: &Arc<Self>) {
@@ -240,17 +306,14 @@ impl Inner {
 
     /// Tell the worker to look whether there is something to drive.
     pub fn kick_worker(&self) {
-        if self.worker.spawned.load(Ordering::Acquire)
-            && self.unfinished.load(Ordering::Acquire) > 0
-            && self.waiting.load(Ordering::Acquire) == 0
-        {
+        if self.worker.spawned.load(Ordering::Acquire) && self.has_work() {
             drop(lock(&self.worker.bell));
             self.worker.rung.notify_one();
         }
     }
 
     fn has_work(&self) -> bool {
-        self.unfinished.load(Ordering::Acquire) > 0 && self.waiting.load(Ordering::Acquire) == 0
+        self.unfinished.load(Ordering::Acquire) > 0 && self.waiting.load(Ordering::SeqCst) == 0
     }
 
     /// The worker thread: drives what nobody waits for.
@@ -265,13 +328,18 @@ impl Inner {
                 continue;
             }
             drop(bell);
-            self.worker.driving.store(true, Ordering::Release);
-            if let Some(progress) = self.try_progress() {
-                self.drive(progress, patience, &|| stop() || !self.has_work());
-            } else {
-                std::thread::yield_now();
+            self.worker.driving.store(true, Ordering::SeqCst);
+            let progress = self.try_progress();
+            let drives = progress.is_some();
+            if let Some(progress) = progress {
+                self.drive(progress, patience, None, &|| stop() || !self.has_work());
             }
-            self.worker.driving.store(false, Ordering::Release);
+            self.worker.driving.store(false, Ordering::SeqCst);
+            if drives {
+                self.hand_over();
+            } else {
+                std::thread::sleep(WORKER_STAND_BY);
+            }
         }
     }
 
@@ -280,7 +348,9 @@ impl Inner {
         self.abort.request(reason);
         self.waker.wake();
         let ended = {
+            // Whoever drives sees the request soon, ends the operations and lets go.
             let mut progress = lock(&self.progress);
+            self.empty_inbox(&mut progress);
             progress.abort_now();
             progress.take_ended()
         };
@@ -290,6 +360,8 @@ impl Inner {
     /// End what is under way, stop the worker, tell the peers.
     pub fn close(&self) {
         self.worker.stop.store(true, Ordering::Release);
+        // Handles may be waited for by other threads, which drive: they are to let go.
+        self.abort.request("the communicator was destroyed with operations under way");
         self.waker.wake();
         drop(lock(&self.worker.bell));
         self.worker.rung.notify_all();
@@ -302,10 +374,7 @@ impl Inner {
         }
         let ended = {
             let mut progress = lock(&self.progress);
-            let mut inbox = lock(&self.inbox);
-            self.queued.fetch_sub(inbox.len(), Ordering::AcqRel);
-            inbox.drain(..).for_each(|entry| progress.add(entry));
-            drop(inbox);
+            self.empty_inbox(&mut progress);
             progress.close();
             progress.take_ended()
         };
@@ -313,20 +382,41 @@ impl Inner {
     }
 
     /// The error of a wait whose own limit was over.
-    pub fn wait_timed_out(&self, waited: Duration) -> Error {
+    pub fn wait_is_over(&self, lane: usize, identity: &Identity, waited: Duration) -> Error {
+        // Who drives knows; it is asked only where that takes no time.
+        let waiting_for = self.try_progress().map(|p| p.waited_for(lane)).unwrap_or_default();
         Error::Timeout {
             operation: Box::new(OperationName {
                 communicator: self.name.clone(),
                 rank: self.rank,
                 ranks: self.ranks,
-                name: "wait",
-                sequence: 0,
-                bytes: 0,
-                with: None,
+                name: identity.name,
+                sequence: identity.sequence,
+                bytes: identity.bytes,
+                with: identity.with,
             }),
             engine: self.engine,
             waited,
-            waiting_for: crate::error::Ranks::default(),
+            waiting_for,
+            running: true,
         }
+    }
+}
+
+/// One thread more that waits, while this lives.
+struct Waiting<'a>(&'a Inner);
+
+impl<'a> Waiting<'a> {
+    fn new(inner: &'a Inner) -> Self {
+        inner.waiting.fetch_add(1, Ordering::SeqCst);
+        Self(inner)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.waiting.fetch_sub(1, Ordering::SeqCst);
+        self.0.hand_over();
+        self.0.kick_worker();
     }
 }

@@ -168,6 +168,8 @@ impl PairTask {
                         return Ok(Advance::Done);
                     }
                     self.stage = Stage::Slot;
+                    // A peer that keeps up must not keep this thread from everything else.
+                    return Ok(Advance::Moved);
                 }
             }
             moved = true;

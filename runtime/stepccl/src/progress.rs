@@ -33,6 +33,17 @@ pub(crate) enum Ran {
     Interrupted(Box<Task>),
 }
 
+/// Why no operation can be right any more.
+#[derive(Debug)]
+pub(crate) struct Fatal {
+    error: Error,
+    /// Rank that peers are told of.
+    culprit: u32,
+    /// Operation that ends with the error itself, the others with one that quotes it; none: all
+    /// end with the error.
+    operation: Option<u64>,
+}
+
 /// Ends all operations of a communicator from another thread.
 #[derive(Debug, Default)]
 pub(crate) struct Abort {
@@ -60,6 +71,7 @@ pub(crate) struct Progress {
     ended: Vec<Ended>,
     broken: Option<Error>,
     looked_at_peers: Option<Instant>,
+    glanced: Option<Instant>,
     abort: Arc<Abort>,
 }
 
@@ -74,6 +86,7 @@ impl Progress {
             ended: Vec::new(),
             broken: None,
             looked_at_peers: None,
+            glanced: None,
             abort,
         }
     }
@@ -125,7 +138,10 @@ impl Progress {
                 self.active.swap_remove(i);
                 continue;
             };
-            match entry.task.advance(&mut self.cx) {
+            let before = self.cx.waits.len();
+            let advance = entry.task.advance(&mut self.cx);
+            self.cx.waits[before..].iter_mut().for_each(|wait| wait.lane = lane);
+            match advance {
                 Ok(Advance::Idle) => i += 1,
                 Ok(Advance::Moved) => {
                     moved = true;
@@ -139,8 +155,8 @@ impl Progress {
                 }
                 Err(failure) => {
                     let identity = entry.identity;
-                    let error = self.explain(&failure, &identity);
-                    self.fail(lane, &error, self.cx.rank);
+                    let fatal = self.fatal(&failure, &identity);
+                    self.fail(&fatal);
                     return true;
                 }
             }
@@ -159,14 +175,9 @@ impl Progress {
     ) -> Ran {
         let mut looks = 0;
         loop {
-            self.cx.waits.clear();
-            let advance = match self.cx.reap() {
-                Ok(()) => task.advance(&mut self.cx),
-                Err(error) => Err(Failure::Engine(error)),
-            };
-            let (error, culprit) = match advance {
+            let fatal = match self.step(&mut task, identity) {
                 Ok(Advance::Done) => return Ran::Ended(Ok(())),
-                Ok(Advance::Moved) => {
+                Ok(Advance::Moved) if !self.is_aborted() => {
                     looks = 0;
                     continue;
                 }
@@ -178,105 +189,148 @@ impl Progress {
                     std::hint::spin_loop();
                     continue;
                 }
-                Ok(Advance::Idle) => match self.rest(std::slice::from_ref(identity)) {
+                Ok(Advance::Idle | Advance::Moved) => match self.rest(Some(identity), None) {
                     Ok(()) => continue,
-                    Err(end) => end,
+                    Err(fatal) => fatal,
                 },
-                Err(failure) => (self.explain(&failure, identity), self.cx.rank),
+                Err(fatal) => fatal,
             };
-            self.give_up(&error, culprit);
-            if !self.quiesce() {
-                // The caller gets its memory back when this returns, and a channel still uses it.
-                eprintln!("stepccl: {error}; a channel does not end its copy: aborting");
-                std::process::abort();
+            self.give_up(&fatal);
+            let quiet = self.quiesce();
+            // Where nothing uses the memory, a region that cannot be given back is the engine's
+            // loss alone.
+            if task.release(&mut self.cx).is_err() && !quiet {
+                die(&fatal.error);
             }
-            // Nothing uses the memory: a region that cannot be given back is the engine's loss.
-            let _ = task.release(&mut self.cx);
-            return Ran::Ended(Err(error));
+            return Ran::Ended(Err(fatal.error));
         }
     }
 
-    /// Nothing moved for a while: look at deadlines and peers, then sleep a little.
-    pub fn rest_all(&mut self) {
-        let identities: Vec<Identity> =
-            self.lanes.iter().flatten().map(|entry| entry.identity).collect();
-        if let Err((error, culprit)) = self.rest(&identities) {
-            let lane = self.active.first().copied().unwrap_or(0);
-            self.fail(lane, &error, culprit);
+    fn step(&mut self, task: &mut Task, identity: &Identity) -> Result<Advance, Box<Fatal>> {
+        self.cx.waits.clear();
+        let advance = match self.cx.reap() {
+            Ok(()) => task.advance(&mut self.cx),
+            Err(error) => Err(Failure::Engine(error)),
+        };
+        advance.map_err(|failure| self.fatal(&failure, identity))
+    }
+
+    /// Nothing moved for a while: look at deadlines and peers, then sleep a little, until `limit`
+    /// at most.
+    pub fn rest_all(&mut self, limit: Option<Instant>) {
+        if let Err(fatal) = self.rest(None, limit) {
+            self.fail(&fatal);
         }
     }
 
-    /// The error that ends operations, with the rank to blame, or a short sleep.
-    fn rest(&mut self, identities: &[Identity]) -> Result<(), (Error, u32)> {
-        if let Some(reason) = self.abort.reason() {
-            let (communicator, reason) = (self.name.clone(), reason.to_owned());
-            let error = Error::Aborted { communicator, rank: self.cx.rank, reason };
-            return Err((error, self.cx.rank));
-        }
+    /// Some operation moved; the others have deadlines and peers too. Cheap.
+    pub fn glance(&mut self) {
         let now = Instant::now();
-        if let Some(late) = identities.iter().find(|i| i.is_late(now)) {
-            let waiting_for = self.waited_for();
+        if self.glanced.is_some_and(|t| now.saturating_duration_since(t) < PARK) {
+            return;
+        }
+        self.glanced = Some(now);
+        if let Err(fatal) = self.examine(None, now) {
+            self.fail(&fatal);
+        }
+    }
+
+    /// What ends operations, or a short sleep.
+    fn rest(&mut self, own: Option<&Identity>, limit: Option<Instant>) -> Result<(), Box<Fatal>> {
+        let now = Instant::now();
+        self.examine(own, now)?;
+        let left = limit.map_or(PARK, |l| l.saturating_duration_since(now).min(PARK));
+        let waits = std::mem::take(&mut self.cx.waits);
+        let mut ready = |engine: &dyn Engine| {
+            waits.iter().any(|w| engine.flag(w.rank, w.flag).is_ok_and(|v| v >= w.value))
+        };
+        let parked = self.cx.engine.park(&mut ready, left);
+        self.cx.waits = waits;
+        parked.map_err(|source| {
+            let context = format!("communicator '{}', rank {}: waiting", self.name, self.cx.rank);
+            let error = Error::Engine { context, source };
+            Box::new(Fatal { error, culprit: self.cx.rank, operation: None })
+        })
+    }
+
+    /// Lanes and operations under way: `own`, which has the thread to itself, or all of the lanes.
+    fn under_way<'a>(
+        &'a self,
+        own: Option<&'a Identity>,
+    ) -> impl Iterator<Item = (usize, &'a Identity)> {
+        let queued = self
+            .active
+            .iter()
+            .flat_map(|lane| self.lanes[*lane].iter().map(move |entry| (*lane, &entry.identity)));
+        own.into_iter().map(|identity| (0, identity)).chain(queued)
+    }
+
+    /// Whether an abort, a deadline or a lost peer ends the operations.
+    fn examine(&mut self, own: Option<&Identity>, now: Instant) -> Result<(), Box<Fatal>> {
+        if self.is_aborted() {
+            return Err(self.aborted());
+        }
+        if let Some((lane, late)) = self.under_way(own).find(|(_, i)| i.is_late(now)) {
+            let waiting_for = self.waited_for(lane);
             let culprit = waiting_for.0.first().copied().unwrap_or(self.cx.rank);
             let error = Error::Timeout {
                 operation: Box::new(self.name_of(late)),
                 engine: self.cx.engine.name(),
                 waited: now.saturating_duration_since(late.started),
                 waiting_for,
+                running: false,
             };
-            return Err((error, culprit));
+            return Err(Box::new(Fatal { error, culprit, operation: Some(late.sequence) }));
         }
         if self.looked_at_peers.is_none_or(|t| now.saturating_duration_since(t) >= HEALTH) {
             self.looked_at_peers = Some(now);
-            if let (Some(lost), Some(first)) = (self.lost_peer(), identities.first()) {
-                return Err(self.peer_lost(lost, first, now));
+            if let Some((lost, lane)) = self.lost_peer()
+                && let Some((_, needs)) = self.under_way(own).find(|(l, _)| *l == lane)
+            {
+                return Err(self.peer_lost(lost, needs, now));
             }
         }
-        let waits = std::mem::take(&mut self.cx.waits);
-        let mut ready = |engine: &dyn Engine| {
-            waits.iter().any(|w| engine.flag(w.rank, w.flag).is_ok_and(|v| v >= w.value))
-        };
-        let parked = self.cx.engine.park(&mut ready, PARK);
-        self.cx.waits = waits;
-        parked.map_err(|source| {
-            let context = format!("communicator '{}', rank {}: waiting", self.name, self.cx.rank);
-            (Error::Engine { context, source }, self.cx.rank)
-        })
+        Ok(())
     }
 
-    /// A peer whose loss keeps a present wait from ever ending.
-    fn lost_peer(&mut self) -> Option<LostPeer> {
+    /// A peer whose loss keeps a present wait from ever ending, and the lane of that wait.
+    fn lost_peer(&mut self) -> Option<(LostPeer, usize)> {
         let mut lost = Vec::new();
         self.cx.engine.lost_peers(&mut lost);
         let engine = self.cx.engine.as_ref();
-        let open = |w: &&crate::rounds::Await| {
-            engine.flag(w.rank, w.flag).is_ok_and(|value| value < w.value)
-        };
+        // After the look at the peers: what a peer signalled before it left has arrived by now.
+        let open: Vec<_> = (self.cx.waits.iter())
+            .filter(|w| engine.flag(w.rank, w.flag).is_ok_and(|value| value < w.value))
+            .collect();
+        let any = open.first()?.lane;
+        let awaited = |l: &LostPeer| open.iter().find(|w| w.rank == l.rank).map(|w| w.lane);
         // A rank that left in good order is missed only by who waits for it.
-        let awaited: Vec<u32> = self.cx.waits.iter().filter(open).map(|w| w.rank).collect();
-        if awaited.is_empty() {
-            return None;
-        }
-        lost.into_iter().find(|l| l.state != RankState::Closed || awaited.contains(&l.rank))
+        let gone = |l: &&LostPeer| l.state != RankState::Closed;
+        lost.iter()
+            .find_map(|l| awaited(l).map(|lane| (*l, lane)))
+            .or_else(|| lost.iter().find(gone).map(|l| (*l, any)))
     }
 
-    fn peer_lost(&self, lost: LostPeer, first: &Identity, now: Instant) -> (Error, u32) {
+    fn peer_lost(&self, lost: LostPeer, needs: &Identity, now: Instant) -> Box<Fatal> {
         let (reason, culprit) = match lost.state {
             RankState::Running => (LossReason::Died, lost.rank),
             RankState::Closed => (LossReason::Closed, lost.rank),
             RankState::Failed { culprit } => (LossReason::Failed { culprit }, culprit),
         };
         let error = Error::PeerLost {
-            operation: Box::new(self.name_of(first)),
+            operation: Box::new(self.name_of(needs)),
             peer: lost.rank,
             pid: lost.pid,
             reason,
-            waited: now.saturating_duration_since(first.started),
+            waited: now.saturating_duration_since(needs.started),
         };
-        (error, culprit)
+        Box::new(Fatal { error, culprit, operation: Some(needs.sequence) })
     }
 
-    fn waited_for(&self) -> Ranks {
-        let mut ranks: Vec<u32> = self.cx.waits.iter().map(|w| w.rank).collect();
+    /// Ranks that the first operation of `lane` waits for.
+    pub fn waited_for(&self, lane: usize) -> Ranks {
+        let waits = self.cx.waits.iter().filter(|w| w.lane == lane);
+        let mut ranks: Vec<u32> = waits.map(|w| w.rank).collect();
         ranks.sort_unstable();
         ranks.dedup();
         Ranks(ranks)
@@ -292,6 +346,11 @@ impl Progress {
             bytes: identity.bytes,
             with: identity.with,
         }
+    }
+
+    fn fatal(&self, failure: &Failure, identity: &Identity) -> Box<Fatal> {
+        let error = self.explain(failure, identity);
+        Box::new(Fatal { error, culprit: self.cx.rank, operation: Some(identity.sequence) })
     }
 
     fn explain(&self, failure: &Failure, identity: &Identity) -> Error {
@@ -318,74 +377,80 @@ impl Progress {
     }
 
     fn fail_on_first(&mut self, failure: &Failure) {
-        let lane = self.active.first().copied().unwrap_or(0);
-        let error = match self.lanes[lane].front() {
-            Some(entry) => self.explain(failure, &entry.identity),
-            None => Error::System {
-                what: format!("communicator '{}'", self.name),
-                message: format!("{failure:?}"),
-            },
+        let first = self.under_way(None).next().map(|(_, identity)| *identity);
+        let fatal = match first {
+            Some(identity) => self.fatal(failure, &identity),
+            None => Box::new(Fatal {
+                error: Error::System {
+                    what: format!("communicator '{}', rank {}", self.name, self.cx.rank),
+                    message: format!("{failure:?}"),
+                },
+                culprit: self.cx.rank,
+                operation: None,
+            }),
         };
-        self.fail(lane, &error, self.cx.rank);
+        self.fail(&fatal);
+    }
+
+    /// Whether the user asked to end all operations.
+    pub fn is_aborted(&self) -> bool {
+        self.abort.reason().is_some()
+    }
+
+    fn aborted(&self) -> Box<Fatal> {
+        let reason = self.abort.reason().unwrap_or("no reason given").to_owned();
+        let (communicator, rank) = (self.name.clone(), self.cx.rank);
+        let error = Error::Aborted { communicator, rank, reason };
+        Box::new(Fatal { error, culprit: rank, operation: None })
     }
 
     /// End all operations because the user asked for it.
     pub fn abort_now(&mut self) {
-        if self.broken.is_some() {
-            return;
+        if self.broken.is_none() {
+            let fatal = self.aborted();
+            self.fail(&fatal);
         }
-        let reason = self.abort.reason().unwrap_or("no reason given").to_owned();
-        let (communicator, rank) = (self.name.clone(), self.cx.rank);
-        let lane = self.active.first().copied().unwrap_or(0);
-        self.fail(lane, &Error::Aborted { communicator, rank, reason }, rank);
     }
 
     /// End what is under way because the communicator goes away.
     pub fn close(&mut self) {
-        if self.active.is_empty() {
-            if self.broken.is_none() {
-                self.cx.engine.announce(RankState::Closed);
-            }
-        } else {
-            let (communicator, rank) = (self.name.clone(), self.cx.rank);
-            let reason = "the communicator was destroyed with operations under way".to_owned();
-            let lane = self.active[0];
-            self.fail(lane, &Error::Aborted { communicator, rank, reason }, rank);
-        }
-        if self.broken.is_none() {
+        if self.active.is_empty() && self.broken.is_none() {
+            self.cx.engine.announce(RankState::Closed);
             let (communicator, rank) = (self.name.clone(), self.cx.rank);
             let reason = "the communicator was destroyed".to_owned();
             self.broken = Some(Error::Aborted { communicator, rank, reason });
+        } else {
+            self.abort_now();
         }
     }
 
-    /// No operation can be right any more: end all, the first of `lane` with `error`.
-    pub fn fail(&mut self, lane: usize, error: &Error, culprit: u32) {
-        self.give_up(error, culprit);
+    /// No operation can be right any more: end all.
+    fn fail(&mut self, fatal: &Fatal) {
+        self.give_up(fatal);
         let quiet = self.quiesce();
-        let after = self.broken().unwrap_or_else(|| error.clone());
+        let after = self.broken().unwrap_or_else(|| fatal.error.clone());
         self.active.clear();
-        for (i, entries) in self.lanes.iter_mut().enumerate() {
-            for (place, mut entry) in entries.drain(..).enumerate() {
-                let own = i == lane && place == 0;
-                let outcome = Err(if own { error.clone() } else { after.clone() });
-                if quiet {
-                    // Nothing uses the memory: a region that cannot be given back is the
-                    // engine's loss alone.
-                    let _ = entry.task.release(&mut self.cx);
-                } else {
-                    std::mem::forget(entry.task);
-                    std::mem::forget(std::mem::take(&mut entry.keep));
+        for mut entry in self.lanes.iter_mut().flat_map(|lane| lane.drain(..)) {
+            let own = fatal.operation.is_none_or(|o| o == entry.identity.sequence);
+            let outcome = Err(if own { fatal.error.clone() } else { after.clone() });
+            // Where nothing uses the memory, a region that cannot be given back is the engine's
+            // loss alone.
+            if entry.task.release(&mut self.cx).is_err() && !quiet {
+                if !entry.keep.holds() {
+                    die(&fatal.error);
                 }
-                self.ended.push(Ended { state: entry.state, outcome, keep: entry.keep });
+                // A channel still uses memory that is kept alive: it stays so for ever.
+                std::mem::forget(entry.task);
+                std::mem::forget(std::mem::take(&mut entry.keep));
             }
+            self.ended.push(Ended { state: entry.state, outcome, keep: entry.keep });
         }
     }
 
-    fn give_up(&mut self, error: &Error, culprit: u32) {
+    fn give_up(&mut self, fatal: &Fatal) {
         if self.broken.is_none() {
-            self.broken = Some(error.clone());
-            self.cx.engine.announce(RankState::Failed { culprit });
+            self.broken = Some(fatal.error.clone());
+            self.cx.engine.announce(RankState::Failed { culprit: fatal.culprit });
         }
     }
 
@@ -401,4 +466,10 @@ impl Progress {
         }
         true
     }
+}
+
+/// The caller gets its memory back when its call returns, and a channel would still write it.
+fn die(error: &Error) -> ! {
+    eprintln!("stepccl: {error}; a channel does not end its copy: aborting");
+    std::process::abort()
 }

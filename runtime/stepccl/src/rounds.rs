@@ -14,6 +14,8 @@ pub(crate) struct Await {
     pub rank: u32,
     pub flag: u32,
     pub value: u64,
+    /// Lane of the operation that waits; told by who drives the lanes.
+    pub lane: usize,
 }
 
 /// Round numbers of one rank.
@@ -90,7 +92,8 @@ impl Rounds {
             if *known < needed {
                 *known = (*known).max(engine.flag(rank as u32, FINISHED)?);
                 if *known < needed {
-                    return Ok(Some(Await { rank: rank as u32, flag: FINISHED, value: needed }));
+                    let rank = rank as u32;
+                    return Ok(Some(Await { rank, flag: FINISHED, value: needed, lane: 0 }));
                 }
             }
             all = all.min(*known);

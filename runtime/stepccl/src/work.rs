@@ -2,12 +2,14 @@
 
 use std::any::Any;
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::Error;
 use crate::inner::Inner;
+use crate::task::Identity;
 
 /// How an operation ended.
 pub type Outcome = Result<(), Error>;
@@ -26,6 +28,7 @@ pub(crate) struct WorkState {
 struct End {
     outcome: Option<Outcome>,
     callbacks: Vec<Callback>,
+    nudged: bool,
 }
 
 impl fmt::Debug for WorkState {
@@ -47,27 +50,27 @@ impl WorkState {
         self.end().outcome.clone()
     }
 
-    /// Sleep until the operation has ended, `limit` at most.
+    /// Sleep until the operation has ended or `nudge` is called, `limit` at most.
     pub fn sleep(&self, limit: Duration) {
-        let end = self.end();
-        if end.outcome.is_none() {
+        let mut end = self.end();
+        if end.outcome.is_none() && !std::mem::take(&mut end.nudged) {
             drop(self.ended.wait_timeout(end, limit));
         }
     }
 
-    /// Record the end and run the callbacks. Must not be called under a lock that a callback
-    /// may want.
-    pub fn finish(&self, outcome: &Outcome) {
-        let callbacks = {
-            let mut end = self.end();
-            end.outcome = Some(outcome.clone());
-            self.done.store(true, Ordering::Release);
-            self.ended.notify_all();
-            std::mem::take(&mut end.callbacks)
-        };
-        for callback in callbacks {
-            callback(outcome);
-        }
+    /// End the present or the next `sleep`.
+    pub fn nudge(&self) {
+        self.end().nudged = true;
+        self.ended.notify_all();
+    }
+
+    /// Record the end; returns what is to be called.
+    fn finish(&self, outcome: Outcome) -> Vec<Callback> {
+        let mut end = self.end();
+        end.outcome = Some(outcome);
+        self.done.store(true, Ordering::Release);
+        self.ended.notify_all();
+        std::mem::take(&mut end.callbacks)
     }
 
     fn on_done(&self, callback: Callback) {
@@ -94,10 +97,29 @@ pub(crate) struct Ended {
 }
 
 impl Ended {
-    pub fn settle(self) {
-        // What was kept alive for the operation goes first: a waiter may reuse it.
-        drop(self.keep);
-        self.state.finish(&self.outcome);
+    /// Make the end known. Must not be called under a lock that a destructor may want.
+    pub fn finish(self) -> Called {
+        let Self { state, outcome, keep } = self;
+        // What was kept alive for the operation goes first: a waiter may reuse it. A panic is for
+        // the panic hook; here it must not keep others from hearing of their end.
+        let _ = catch_unwind(AssertUnwindSafe(move || drop(keep)));
+        Called { callbacks: state.finish(outcome.clone()), outcome }
+    }
+}
+
+/// What is to be called after an end.
+pub(crate) struct Called {
+    callbacks: Vec<Callback>,
+    outcome: Outcome,
+}
+
+impl Called {
+    /// Call it. Must not be called under a lock that a callback may want.
+    pub fn call(self) {
+        for callback in self.callbacks {
+            // As above: what panics is reported by the panic hook, and the others are called.
+            let _ = catch_unwind(AssertUnwindSafe(|| callback(&self.outcome)));
+        }
     }
 }
 
@@ -110,6 +132,10 @@ impl Keep {
     #[must_use]
     pub fn new(value: impl Any + Send) -> Self {
         Self(Some(Box::new(value)))
+    }
+
+    pub(crate) const fn holds(&self) -> bool {
+        self.0.is_some()
     }
 }
 
@@ -126,6 +152,8 @@ impl fmt::Debug for Keep {
 pub struct Work {
     pub(crate) inner: Arc<Inner>,
     pub(crate) state: Arc<WorkState>,
+    pub(crate) lane: usize,
+    pub(crate) identity: Identity,
 }
 
 impl Work {
@@ -151,12 +179,16 @@ impl Work {
     /// The error the operation ended with, or [`Error::Timeout`] where `limit` was over.
     pub fn wait(&self, limit: Option<Duration>) -> Outcome {
         let started = Instant::now();
-        self.inner.drive_until(&self.state, limit.map(|l| started + l));
-        self.outcome().unwrap_or_else(|| Err(self.inner.wait_timed_out(started.elapsed())))
+        // A limit past the end of time is none.
+        self.inner.drive_until(&self.state, limit.and_then(|l| started.checked_add(l)));
+        self.outcome().unwrap_or_else(|| {
+            Err(self.inner.wait_is_over(self.lane, &self.identity, started.elapsed()))
+        })
     }
 
     /// Call `callback` once the operation has ended: at once where it has, otherwise on the thread
-    /// that ends it, so it must be short and must not wait for operations.
+    /// that ends it, so it must be short and should not wait for operations. It may start some. A
+    /// panic in it goes to the panic hook and no further.
     pub fn on_done(&self, callback: impl FnOnce(&Outcome) + Send + 'static) {
         self.state.on_done(Box::new(callback));
         self.inner.kick_worker();

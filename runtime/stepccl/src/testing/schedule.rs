@@ -1,6 +1,6 @@
 //! Drives the executors of all ranks in a random order, and finds out when nothing moves any more.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex};
 
 use stepccl_plan::{Collective, Topology};
@@ -12,6 +12,7 @@ use super::world::{Manners, World};
 use crate::Error;
 use crate::geometry::Geometry;
 use crate::progress::Progress;
+use crate::work::Keep;
 
 /// Steps without any change after which everything under way is let through.
 const PATIENCE: u32 = 2000;
@@ -26,6 +27,14 @@ pub(super) struct Rank {
     pub under_way: Vec<Part>,
     /// Operations that ended, with their number.
     pub ended: Vec<(u64, Result<(), Error>)>,
+    left: Vec<Part>,
+}
+
+impl Rank {
+    /// Call `part` after the others.
+    pub fn queue(&mut self, part: Part) {
+        self.todo.push_back(part);
+    }
 }
 
 /// All ranks and their world.
@@ -37,7 +46,8 @@ pub(super) struct Cluster {
     random: Random,
     operations: u64,
     /// Ranks that have called a barrier, by its number.
-    barriers: std::collections::HashMap<u64, u32>,
+    barriers: HashMap<u64, u32>,
+    keeps: bool,
 }
 
 impl Cluster {
@@ -51,6 +61,7 @@ impl Cluster {
             todo: VecDeque::new(),
             under_way: Vec::new(),
             ended: Vec::new(),
+            left: Vec::new(),
         };
         Self {
             ranks: (0..ranks).map(rank).collect(),
@@ -58,17 +69,35 @@ impl Cluster {
             setting: Setting { topology, geometry },
             random: Random::new(seed),
             operations: 0,
-            barriers: std::collections::HashMap::new(),
+            barriers: HashMap::new(),
+            keeps: false,
         }
+    }
+
+    /// Every rank's share of the next operation.
+    pub fn parts(&mut self, spec: &Spec) -> Vec<Option<Part>> {
+        let parts = self.setting.parts(spec, self.operations, &mut self.random);
+        self.operations += 1;
+        parts
     }
 
     /// Let all ranks call `spec` next.
     pub fn call(&mut self, spec: &Spec) {
-        let parts = self.setting.parts(spec, self.operations, &mut self.random);
-        self.operations += 1;
+        let parts = self.parts(spec);
         for (rank, part) in self.ranks.iter_mut().zip(parts) {
             rank.todo.extend(part);
         }
+    }
+
+    /// Operations that are added from now on keep something alive.
+    pub fn keep_everything(&mut self) {
+        self.keeps = true;
+    }
+
+    /// Let `rank` look at deadlines and peers, as when nothing moves.
+    pub fn rest(&mut self, rank: usize) {
+        self.ranks[rank].progress.rest_all(None);
+        self.collect(rank);
     }
 
     pub fn is_done(&self) -> bool {
@@ -81,7 +110,10 @@ impl Cluster {
         if matches!(part.spec, Spec::Collective { collective: Collective::Barrier, .. }) {
             *self.barriers.entry(part.identity.sequence).or_default() += 1;
         }
-        let entry = part.entry();
+        let mut entry = part.entry();
+        if self.keeps {
+            entry.keep = Keep::new(0u8);
+        }
         self.ranks[rank].under_way.push(part);
         self.ranks[rank].progress.add(entry);
         true
@@ -89,8 +121,14 @@ impl Cluster {
 
     /// Let `rank` advance. Whether it did.
     pub fn pass(&mut self, rank: usize) -> bool {
-        let Rank { progress, under_way, ended, .. } = &mut self.ranks[rank];
-        let moved = progress.pass();
+        let moved = self.ranks[rank].progress.pass();
+        self.collect(rank);
+        moved
+    }
+
+    /// Take the operations of `rank` that ended.
+    fn collect(&mut self, rank: usize) {
+        let Rank { progress, under_way, ended, left, .. } = &mut self.ranks[rank];
         for end in progress.take_ended() {
             let at = under_way.iter().position(|p| Arc::ptr_eq(&p.state, &end.state));
             let part = under_way.remove(at.expect("an operation that was called"));
@@ -105,8 +143,9 @@ impl Cluster {
                 }
             }
             ended.push((number, end.outcome));
+            // A channel may still be at it after a failure.
+            left.push(part);
         }
-        moved
     }
 
     /// Run until everything is done, in a random order.
@@ -166,9 +205,11 @@ impl Cluster {
             }
             assert!(rank.progress.is_empty(), "rank {at} still has work");
             assert_eq!(rank.progress.cx.in_progress(), 0, "rank {at} still waits for a channel");
-            let mut order: Vec<Vec<u64>> = vec![Vec::new(); 1];
-            order[0].extend(rank.ended.iter().map(|(number, _)| *number));
-            rank.ended.clear();
+            let mut last = HashMap::new();
+            for part in &rank.left {
+                let before = last.insert(part.lane, part.identity.sequence);
+                assert!(before < Some(part.identity.sequence), "rank {at}: out of order");
+            }
         }
         let regions = lock(&self.world).regions();
         assert_eq!(regions, 0, "regions that nobody gave back");

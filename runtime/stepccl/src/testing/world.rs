@@ -171,6 +171,11 @@ impl World {
         self.sides.iter().map(|s| s.users.len()).sum()
     }
 
+    /// The same of one rank.
+    pub fn regions_of(&self, rank: u32) -> usize {
+        self.sides[rank as usize].users.len()
+    }
+
     pub fn register(&mut self, rank: u32, memory: UserMemory) -> Result<RegionId, EngineError> {
         let limit = self.manners.regions;
         let side = self.side(rank);
@@ -319,6 +324,13 @@ impl World {
         if self.side(rank).ring_failed {
             let detail = "the tail is behind the head".to_owned();
             return Err(EngineError::Protocol { what: "completion ring", detail });
+        }
+        // Channels go on by themselves.
+        if !self.manners.stuck
+            && self.random.percent(2)
+            && let Some(at) = self.flights.iter().position(|f| f.rank == rank)
+        {
+            self.land(at);
         }
         let mut done = std::mem::take(&mut self.side(rank).done);
         while !done.is_empty() {
