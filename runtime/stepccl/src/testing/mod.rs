@@ -5,7 +5,6 @@
 //! early is an error even where the numbers come out right.
 
 mod faults;
-mod handover;
 mod mixes;
 mod mock;
 mod operations;
