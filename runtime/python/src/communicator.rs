@@ -209,6 +209,7 @@ impl Communicator {
         let stats = py.detach(|| ranks.stats());
         let dict = PyDict::new(py);
         dict.set_item("engine", stats.engine)?;
+        dict.set_item("start_up_seconds", stats.start_up.as_secs_f64())?;
         dict.set_item("operations", stats.operations)?;
         dict.set_item("message_bytes", stats.message_bytes)?;
         dict.set_item("bytes_moved", stats.counters.copied_bytes + stats.counters.reduced_bytes)?;

@@ -34,6 +34,7 @@ pub struct Communicator {
     sequence: AtomicU64,
     bytes: AtomicU64,
     staging_bytes: usize,
+    start_up: Duration,
 }
 
 impl Communicator {
@@ -54,8 +55,10 @@ impl Communicator {
         ranks: u32,
         config: &Config,
     ) -> Result<Self, Error> {
+        let started = Instant::now();
         let Connected { progress, abort, patience, plans, staging_bytes } =
             connect(store, name, rank, ranks, config)?;
+        let start_up = started.elapsed();
         Ok(Self {
             inner: Arc::new(Inner::new(name.to_owned(), progress, abort, patience)),
             plans: Mutex::new(plans),
@@ -63,6 +66,7 @@ impl Communicator {
             sequence: AtomicU64::new(0),
             bytes: AtomicU64::new(0),
             staging_bytes,
+            start_up,
         })
     }
 
@@ -106,6 +110,7 @@ impl Communicator {
         algorithms.sort_unstable();
         Stats {
             engine: self.inner.engine,
+            start_up: self.start_up,
             operations: self.sequence.load(Ordering::Relaxed),
             message_bytes: self.bytes.load(Ordering::Relaxed),
             staging_bytes: self.staging_bytes,

@@ -1,5 +1,7 @@
 //! What a communicator did, for people and programs that look.
 
+use std::time::Duration;
+
 use stepccl_engine::Counters;
 use stepccl_plan::Figures;
 
@@ -8,6 +10,8 @@ use stepccl_plan::Figures;
 pub struct Stats {
     /// Engine that moves the bytes.
     pub engine: &'static str,
+    /// Time from the call to the communicator being ready, the other ranks' coming included.
+    pub start_up: Duration,
     /// Operations started.
     pub operations: u64,
     /// Bytes of their messages on this rank.
