@@ -5,7 +5,7 @@ mod lines;
 use std::fmt;
 use std::time::Duration;
 
-use crate::{Choice, Place, Plan, Program, Step, Verdict};
+use crate::{Choice, Collective, Place, Plan, Program, Step, Verdict};
 
 /// Most lines of steps that are shown.
 const MOST_LINES: usize = 40;
@@ -14,19 +14,29 @@ const MOST_LINES: usize = 40;
 /// and the steps of one rank (the root where there is one, otherwise rank 0).
 #[must_use]
 pub fn describe(plan: &Plan, choice: &Choice) -> String {
-    Description { plan, choice }.to_string()
+    describe_rank(plan, choice, plan.collective().root().unwrap_or(0))
+}
+
+/// The same with the steps of `rank`.
+///
+/// # Panics
+///
+/// Where `rank` is not a rank of the plan's topology.
+#[must_use]
+pub fn describe_rank(plan: &Plan, choice: &Choice, rank: u32) -> String {
+    Description { plan, choice, rank }.to_string()
 }
 
 struct Description<'a> {
     plan: &'a Plan,
     choice: &'a Choice,
+    rank: u32,
 }
 
 impl fmt::Display for Description<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let plan = self.plan;
-        let rank = plan.collective().root().unwrap_or(0);
-        let program = plan.program(rank);
+        let rank = self.rank;
+        let program = self.plan.program(rank);
         self.header(f, &program)?;
         self.table(f)?;
         writeln!(
@@ -55,14 +65,29 @@ impl Description<'_> {
         if let Some(root) = plan.collective().root() {
             writeln!(f, "  root          {root}")?;
         }
-        writeln!(f, "  block         {} ({} {})", size(bytes), choice.count, choice.dtype)?;
+        let data = plan.collective() != Collective::Barrier;
+        if data {
+            writeln!(f, "  block         {} ({} {})", size(bytes), choice.count, choice.dtype)?;
+        }
         writeln!(f, "  algorithm     {}", plan.algorithm())?;
-        writeln!(f, "  page          {}", size(choice.page_bytes()))?;
-        writeln!(f, "  rounds        {}, up to {} in flight", choice.rounds, choice.depth)?;
-        let areas = plural(program.areas, "area");
-        writeln!(f, "  staging       {} a rank, {areas} a page", size(choice.staging_bytes))?;
-        writeln!(f, "  predicted     {}", time(choice.predicted))?;
-        writeln!(f, "  lower bound   {}", time(choice.lower_bound))?;
+        if data {
+            writeln!(f, "  page          {}", size(choice.page_bytes()))?;
+            writeln!(f, "  rounds        {}, up to {} in flight", choice.rounds, choice.depth)?;
+            let areas = plural(program.areas, "area");
+            writeln!(f, "  staging       {} a rank, {areas} a page", size(choice.staging_bytes))?;
+        }
+        let (predicted, bound) = (choice.predicted, choice.lower_bound);
+        write!(f, "  predicted     {}", time(predicted))?;
+        if bound.is_zero() {
+            writeln!(f)?;
+        } else {
+            let times = predicted.as_secs_f64() / bound.as_secs_f64();
+            writeln!(f, ", {times:.1} times the lower bound")?;
+        }
+        writeln!(f, "  lower bound   {}", time(bound))?;
+        if !data {
+            return Ok(());
+        }
         let traffic = Traffic::of(program);
         let share = |parts: u64| {
             size((u128::from(parts) * u128::from(bytes) / u128::from(program.parts)) as u64)
@@ -124,10 +149,15 @@ fn plural(number: u32, noun: &str) -> String {
 /// Bytes with a binary unit.
 fn size(bytes: u64) -> String {
     const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
-    let unit = (bytes.max(1).ilog2() / 10).min(4);
-    let value = bytes as f64 / (1_u64 << (10 * unit)) as f64;
-    let digits = if bytes.is_multiple_of(1 << (10 * unit)) { 0 } else { 1 };
-    format!("{value:.digits$} {}", UNITS[unit as usize])
+    let mut unit = 0;
+    let mut value = bytes as f64;
+    // What would be rounded to 1024 has the next unit.
+    while value >= 1023.95 && unit + 1 < UNITS.len() {
+        value /= 1024.0;
+        unit += 1;
+    }
+    let digits = if value.fract() == 0.0 { 0 } else { 1 };
+    format!("{value:.digits$} {}", UNITS[unit])
 }
 
 fn time(time: Duration) -> String {

@@ -37,7 +37,7 @@ mod verify;
 pub use algorithm::Algorithm;
 pub use collective::Collective;
 pub use cost::{Candidate, Choice, Figures, Limits, Link, Verdict, choose, lower_bound};
-pub use describe::describe;
+pub use describe::{describe, describe_rank};
 pub use dtype::DType;
 pub use error::PlanError;
 pub use plan::Plan;
