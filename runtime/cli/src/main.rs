@@ -1,17 +1,30 @@
 //! The `stepccl` command.
 
 mod bench;
+mod format;
 mod info;
 mod launch;
+mod memory;
+mod names;
+mod outcome;
 mod plan;
 
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+const EXAMPLES: &str = "\
+Examples:
+  stepccl bench all_reduce -b 8 -e 256M -f 2 -n 20
+  stepccl plan all_reduce --ranks 64 --nodes 8 --bytes 256M
+  stepccl info --json
+
+Exit codes: 0 done, 1 failed or wrong results, 2 bad arguments, 128 + n ended by signal n
+(141: the reader of the output went away).";
+
 /// Collectives on DMA engines: measure them, look at their plans, see what this machine has.
 #[derive(Debug, Parser)]
-#[command(name = "stepccl", version, propagate_version = true)]
+#[command(name = "stepccl", version, propagate_version = true, after_help = EXAMPLES)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -33,11 +46,5 @@ fn main() -> ExitCode {
         Command::Plan(args) => plan::run(&args),
         Command::Info(args) => info::run(&args),
     };
-    match result {
-        Ok(code) => code,
-        Err(error) => {
-            eprintln!("stepccl: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    result.unwrap_or_else(|error| outcome::failure(error.as_ref()))
 }

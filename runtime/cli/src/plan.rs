@@ -1,66 +1,135 @@
 //! `stepccl plan`: what the cost model would do, for any number of ranks, on no machine at all.
 
 use std::error::Error;
+use std::io::{self, Write};
 use std::process::ExitCode;
 
+use clap::value_parser;
 use stepccl::{Algorithm, Collective, DType, Topology};
-use stepccl_plan::{Figures, Limits, Plan, choose, describe};
+use stepccl_plan::{Figures, Limits, Plan, PlanError, choose, describe_rank};
 
-use crate::bench::{parse_bytes, parse_collective, parse_dtype};
+use crate::outcome::{BadArguments, OutputError};
+use crate::{format, names};
+
+/// Largest message: what one call can have.
+const MOST_BYTES: usize = 1 << 40;
+/// Most staging of a communicator.
+const MOST_STAGING: usize = 1 << 30;
+
+const NOTES: &str = "\
+Times are those of the cost model with typical figures of a machine, not measured; the bench shows
+what is true. No plan can be faster than the lower bound. K, M and G are powers of 1024.
+
+Examples:
+  stepccl plan all_reduce --ranks 64 --nodes 8 --bytes 256M
+  stepccl plan broadcast --ranks 16 --root 3 --rank 5 --algorithm tree";
 
 /// Show the plan of a collective, its predicted time and the lower bound.
 #[derive(Debug, clap::Args)]
+#[command(after_help = NOTES, allow_negative_numbers = true)]
 pub(crate) struct Args {
     /// all_reduce, broadcast, reduce, all_gather, reduce_scatter, all_to_all, gather, scatter or
-    /// barrier.
-    #[arg(value_parser = parse_collective)]
+    /// barrier
+    #[arg(value_parser = names::collective)]
     collective: Collective,
-    /// Ranks of the communicator.
-    #[arg(long, default_value_t = 2)]
+    /// Ranks of the communicator
+    #[arg(long, default_value_t = 2, value_parser = value_parser!(u32).range(1..=i64::from(Topology::MAX_RANKS)))]
     ranks: u32,
-    /// Nodes they are on, in order and as even as possible.
-    #[arg(long, default_value_t = 1)]
+    /// Nodes they are on, in order and as even as possible
+    #[arg(long, default_value_t = 1, value_parser = value_parser!(u32).range(1..))]
     nodes: u32,
-    /// Size of the message as nccl-tests counts it: the larger of a rank's input and output.
-    #[arg(long, default_value = "1M", value_parser = parse_bytes)]
+    /// Size of the message: the larger of a rank's input and output
+    #[arg(long, default_value = "1M", value_parser = message, allow_hyphen_values = true)]
     bytes: usize,
-    /// Type of the elements.
-    #[arg(short = 'd', long = "datatype", default_value = "float", value_parser = parse_dtype)]
+    /// float, double, half, bfloat16, int32, int64 or uint8
+    #[arg(short = 'd', long = "datatype", default_value = "float", value_parser = names::dtype)]
     dtype: DType,
-    /// Root of a rooted collective.
+    /// Root of a rooted collective
     #[arg(short = 'r', long, default_value_t = 0)]
     root: u32,
-    /// Use this algorithm and not the one the cost model chooses.
+    /// Rank whose steps are shown [default: the root, else 0]
     #[arg(long)]
+    rank: Option<u32>,
+    /// direct, two_shot, ring, recursive, tree or hierarchical [default: what is fastest]
+    #[arg(long, value_parser = names::algorithm)]
     algorithm: Option<Algorithm>,
-    /// Staging of a rank in bytes.
-    #[arg(long, default_value = "4MiB", value_parser = parse_bytes)]
+    /// Staging of a rank that the plan may use, in bytes
+    #[arg(long, default_value = "4M", value_parser = staging, allow_hyphen_values = true)]
     staging: usize,
-    /// Most pages in flight.
-    #[arg(long, default_value_t = 64)]
+    /// Most pages in flight
+    #[arg(long, default_value_t = 64, value_parser = value_parser!(u32).range(1..=64))]
     depth: u32,
 }
 
+fn message(text: &str) -> Result<usize, String> {
+    at_most(text, MOST_BYTES)
+}
+
+fn staging(text: &str) -> Result<usize, String> {
+    at_most(text, MOST_STAGING)
+}
+
+fn at_most(text: &str, most: usize) -> Result<usize, String> {
+    let bytes = names::bytes(text)?;
+    if bytes > most {
+        return Err(format!("must be at most {}", format::bytes(most as u64)));
+    }
+    Ok(bytes)
+}
+
+/// Print the plan.
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
-    let topology = Topology::uniform(args.ranks, args.nodes)?;
+    let text = text(args)?;
+    io::stdout().write_all(text.as_bytes()).map_err(OutputError)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn text(args: &Args) -> Result<String, BadArguments> {
+    let refused = |error: PlanError| BadArguments(refusal(args, error));
+    let topology = Topology::uniform(args.ranks, args.nodes).map_err(refused)?;
+    if let Some(rank) = args.rank.filter(|rank| *rank >= args.ranks) {
+        return Err(BadArguments(format!(
+            "--rank {rank} is no rank; with --ranks {} it must be 0 to {}",
+            args.ranks,
+            args.ranks - 1
+        )));
+    }
     let collective = args.collective.with_root(args.root);
-    let blocks = (0..args.ranks.min(2))
-        .chain(collective.root())
-        .map(|r| {
-            collective.input_blocks(r, args.ranks).max(collective.output_blocks(r, args.ranks))
-        })
-        .max()
-        .unwrap_or(1)
-        .max(1);
-    let count = args.bytes / blocks as usize / args.dtype.size();
+    let count = args.bytes / blocks(collective, args.ranks) / args.dtype.size();
     let limits = Limits {
         staging_bytes: args.staging as u64,
         max_depth: args.depth,
         algorithm: args.algorithm,
         ..Limits::default()
     };
-    let choice = choose(collective, &topology, count, args.dtype, &Figures::default(), &limits)?;
-    let plan = Plan::new(collective, &topology, choice.algorithm)?;
-    print!("{}", describe(&plan, &choice));
-    Ok(ExitCode::SUCCESS)
+    let choice = choose(collective, &topology, count, args.dtype, &Figures::default(), &limits)
+        .map_err(refused)?;
+    let plan = Plan::new(collective, &topology, choice.algorithm).map_err(refused)?;
+    let rank = args.rank.or(collective.root()).unwrap_or(0);
+    Ok(describe_rank(&plan, &choice, rank))
+}
+
+/// Blocks of the larger buffer of any rank; ranks other than the root are alike.
+fn blocks(collective: Collective, ranks: u32) -> usize {
+    (0..ranks.min(2))
+        .chain(collective.root())
+        .map(|rank| collective.input_blocks(rank, ranks).max(collective.output_blocks(rank, ranks)))
+        .max()
+        .unwrap_or(1)
+        .max(1) as usize
+}
+
+/// Why there is no plan, one algorithm a line.
+fn refusal(args: &Args, error: PlanError) -> String {
+    let PlanError::NothingFits { collective, reason } = error else { return error.to_string() };
+    let staging = format::bytes(args.staging as u64);
+    let mut text = format!("no plan for {collective} fits into --staging of {staging}; give more");
+    for part in reason.split("; ") {
+        // A reason may hold the separator itself.
+        let starts =
+            |a: &Algorithm| part.strip_prefix(a.name()).is_some_and(|p| p.starts_with(':'));
+        text.push_str(if Algorithm::ALL.iter().any(starts) { "\n  " } else { "; " });
+        text.push_str(part);
+    }
+    text
 }

@@ -1,134 +1,113 @@
 //! `stepccl bench`: the time of a collective by size, as nccl-tests shows it.
 
-mod data;
+mod args;
+mod buffer;
+mod case;
+mod needs;
+mod place;
 mod report;
 mod sizes;
 mod timing;
+mod values;
 
 use std::error::Error;
+use std::io;
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use stepccl::{Collective, Communicator, Config, DType, FileStore, ReduceOp, parse_size};
+use stepccl::{Communicator, Config, FileStore, Secret};
 
-use crate::launch;
+pub(crate) use args::Args;
+use case::Case;
+use report::Report;
 
-/// Time a collective over a range of sizes.
-#[derive(Clone, Debug, clap::Args)]
-pub(crate) struct Args {
-    /// all_reduce, broadcast, reduce, all_gather, reduce_scatter, all_to_all, gather, scatter or
-    /// barrier.
-    #[arg(value_parser = parse_collective)]
-    pub collective: Collective,
-    /// Ranks, each a process of this machine.
-    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=1024))]
-    pub ranks: u32,
-    /// Smallest size: the larger of a rank's input and output.
-    #[arg(short = 'b', long = "minbytes", default_value = "8", value_parser = parse_bytes)]
-    pub min: usize,
-    /// Largest size.
-    #[arg(short = 'e', long = "maxbytes", default_value = "32M", value_parser = parse_bytes)]
-    pub max: usize,
-    /// Add this many bytes from size to size, instead of multiplying.
-    #[arg(short = 'i', long = "stepbytes", value_parser = parse_bytes, conflicts_with = "factor")]
-    pub step: Option<usize>,
-    /// Multiply by this from size to size.
-    #[arg(short = 'f', long = "stepfactor", default_value_t = 2)]
-    pub factor: usize,
-    /// Timed calls of each size.
-    #[arg(short = 'n', long = "iters", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
-    pub iterations: u32,
-    /// Calls of each size before the timed ones.
-    #[arg(short = 'w', long = "warmup_iters", default_value_t = 5)]
-    pub warmup: u32,
-    /// Check the results: 1 yes, 0 no.
-    #[arg(short = 'c', long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(0..=1))]
-    pub check: u8,
-    /// sum, max, min or avg.
-    #[arg(short = 'o', long = "op", default_value = "sum", value_parser = parse_op)]
-    pub op: ReduceOp,
-    /// float, double, half, bfloat16, int32, int64 or uint8.
-    #[arg(short = 'd', long = "datatype", default_value = "float", value_parser = parse_dtype)]
-    pub dtype: DType,
-    /// Root of a rooted collective.
-    #[arg(short = 'r', long, default_value_t = 0)]
-    pub root: u32,
-    /// Seconds an operation may take.
-    #[arg(short = 'T', long, default_value_t = 120.0)]
-    pub timeout: f64,
-    /// Leave the placement of ranks on cores to the system.
-    #[arg(long)]
-    pub no_bind: bool,
-    /// Print one JSON object a size.
-    #[arg(long)]
-    pub json: bool,
-}
+use crate::launch::{self, Role};
+use crate::outcome::{self, OutputError, say};
 
-pub(crate) fn parse_collective(name: &str) -> Result<Collective, String> {
-    let plain = name.to_ascii_lowercase().replace('-', "_");
-    // nccl-tests writes its programs without underscores.
-    let found = Collective::ALL
-        .into_iter()
-        .find(|c| c.name() == plain || c.name().replace('_', "") == plain);
-    found.ok_or_else(|| {
-        format!("must be one of {}", Collective::ALL.map(Collective::name).join(", "))
-    })
-}
+/// Time an operation may take, unless an argument or the environment says otherwise.
+const TIMEOUT: Duration = Duration::from_secs(120);
 
-pub(crate) fn parse_dtype(name: &str) -> Result<DType, String> {
-    DType::ALL
-        .into_iter()
-        .find(|d| d.name() == name)
-        .ok_or_else(|| format!("must be one of {}", DType::ALL.map(DType::name).join(", ")))
-}
-
-fn parse_op(name: &str) -> Result<ReduceOp, String> {
-    ReduceOp::ALL
-        .into_iter()
-        .find(|o| o.name() == name)
-        .ok_or_else(|| format!("must be one of {}", ReduceOp::ALL.map(ReduceOp::name).join(", ")))
-}
-
-pub(crate) fn parse_bytes(text: &str) -> Result<usize, String> {
-    parse_size("size", text).map_err(|error| error.to_string())
-}
-
+/// Check everything, start the ranks; or be one of them.
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
-    let sizes = sizes::sizes(args)?;
-    if args.root >= args.ranks {
-        return Err(
-            format!("--root {}: must be less than --ranks {}", args.root, args.ranks).into()
-        );
+    match Role::take()? {
+        Some(role) => Ok(rank(args, &role)),
+        None => {
+            args.check()?;
+            let config = config(args)?;
+            if let Some(secret) = &config.secret {
+                // Once here, and not by every rank.
+                Secret::from_text(secret).map_err(|error| format!("STEPCCL_SECRET: {error}"))?;
+            }
+            needs::check(args, &config)?;
+            Ok(launch::ranks(args.ranks)?)
+        }
     }
-    let Some(rank) = std::env::var(launch::RANK).ok().and_then(|r| r.parse::<u32>().ok()) else {
-        return launch::ranks(args.ranks);
-    };
-    let store = std::env::var_os(launch::STORE)
-        .ok_or_else(|| format!("{} is set without {}", launch::RANK, launch::STORE))?;
+}
+
+fn config(args: &Args) -> Result<Config, stepccl::Error> {
+    let mut config = Config::from_env()?;
+    if let Some(timeout) = args.timeout {
+        config.timeout = timeout;
+    } else if std::env::var_os("STEPCCL_TIMEOUT").is_none() {
+        config.timeout = TIMEOUT;
+    }
+    Ok(config)
+}
+
+/// Be a rank. It tells its own errors: the process that started it knows only exit codes.
+fn rank(args: &Args, role: &Role) -> ExitCode {
+    match measure(args, role.rank, &role.store) {
+        Ok(0) => ExitCode::SUCCESS,
+        Ok(wrong) => {
+            if role.rank == 0 {
+                say(format_args!(
+                    "stepccl: {wrong} elements are wrong; the rows above say of which sizes"
+                ));
+            }
+            ExitCode::FAILURE
+        }
+        Err(error) => outcome::failure_of_rank(role.rank, error.as_ref()),
+    }
+}
+
+/// Run every case and size; the number of wrong elements.
+fn measure(args: &Args, rank: u32, store: &Path) -> Result<u64, Box<dyn Error>> {
     if !args.no_bind {
         bind(rank, args.ranks);
     }
-    let mut config = Config::from_env()?;
-    config.timeout = Duration::try_from_secs_f64(args.timeout)
-        .map_err(|_| format!("--timeout {}: must be seconds above 0", args.timeout))?;
-    let store = FileStore::open(std::path::Path::new(&store))?;
-    let communicator = Communicator::new(&store, "bench.0", rank, args.ranks, &config)?;
+    let store = FileStore::open(store)?;
+    let communicator = Communicator::new(&store, "bench.0", rank, args.ranks, &config(args)?)?;
+    let mut report = (rank == 0).then(|| Report::new(args, io::stdout()));
+    let header = report.as_mut().map(|report| report.header(&communicator.stats()));
+    let mut go_on = written(&communicator, header)?;
     let mut wrong = 0;
-    if rank == 0 {
-        report::header(args, &communicator);
-    }
-    for size in sizes {
-        let row = timing::row(args, &communicator, size)?;
-        wrong += row.wrong();
-        if rank == 0 {
-            report::row(args, &row);
+    for case in Case::all(args) {
+        for size in sizes::sizes(args, case) {
+            if !go_on {
+                return Ok(wrong);
+            }
+            let row = timing::row(args, &communicator, case, size)?;
+            wrong += row.wrong();
+            go_on = written(&communicator, report.as_mut().map(|report| report.row(&row)))?;
         }
     }
-    communicator.barrier()?;
-    if rank == 0 {
-        report::footer(args, &communicator, wrong);
+    if let Some(report) = &mut report {
+        report.footer(&communicator.stats(), wrong).map_err(OutputError)?;
     }
-    Ok(if wrong == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(wrong)
+}
+
+/// Whether the rank that reports could write: if not, the others end without a word, and it
+/// returns the reason.
+fn written(
+    communicator: &Communicator,
+    result: Option<io::Result<()>>,
+) -> Result<bool, Box<dyn Error>> {
+    let mut go_on = [i32::from(!matches!(result, Some(Err(_))))];
+    communicator.broadcast(&mut go_on, 0)?;
+    result.transpose().map_err(OutputError)?;
+    Ok(go_on[0] != 0)
 }
 
 /// Keep a rank on a core of its own, where there are enough.

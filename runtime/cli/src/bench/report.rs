@@ -1,13 +1,16 @@
 //! The report: a table as nccl-tests prints it, or JSON.
 
-use serde_json::json;
-use stepccl::{Collective, Communicator};
+use std::io::{self, Write};
+
+use serde_json::{Value, json};
+use stepccl::{Collective, Stats};
 
 use super::Args;
 use super::timing::{Row, Timing};
+use crate::format;
 
 /// Bytes that cross the link for each byte of the size, as nccl-tests defines busbw.
-pub(crate) fn bus_factor(collective: Collective, ranks: u32) -> f64 {
+fn bus_factor(collective: Collective, ranks: u32) -> f64 {
     let n = f64::from(ranks);
     match collective {
         Collective::AllReduce => 2.0 * (n - 1.0) / n,
@@ -20,125 +23,160 @@ pub(crate) fn bus_factor(collective: Collective, ranks: u32) -> f64 {
     }
 }
 
-pub(crate) fn header(args: &Args, communicator: &Communicator) {
-    if args.json {
-        return;
+/// Rates in GB/s.
+#[derive(Clone, Copy, Debug)]
+struct Rates {
+    algorithm: f64,
+    bus: f64,
+}
+
+impl Rates {
+    fn of(row: &Row, timing: Timing) -> Self {
+        let algorithm = row.size.bytes as f64 / timing.us.max(1e-3) / 1e3;
+        Self { algorithm, bus: algorithm * bus_factor(row.case.collective, row.case.ranks) }
     }
-    let stats = communicator.stats();
-    println!(
-        "# stepccl {} {} ranks {} engine {} staging {} bytes a rank iters {} warmup {} check {}",
-        env!("CARGO_PKG_VERSION"),
-        args.collective,
-        args.ranks,
-        stats.engine,
-        stats.staging_bytes,
-        args.iterations,
-        args.warmup,
-        args.check
-    );
-    println!(
-        "# measured at start: signal {:.0} ns, copy {:.1} GB/s, add {:.1} GB/s",
-        stats.figures.local.latency_ns,
-        stats.figures.copy_bytes_per_second / 1e9,
-        stats.figures.reduce_bytes_per_second / 1e9
-    );
-    println!("#{:>62}{:>38}", "out-of-place", "in-place");
-    println!(
-        "#{:>12}{:>14}{:>10}{:>8}{:>8}{:>10}{:>9}{:>9}{:>8}{:>11}{:>9}{:>9}{:>8}",
-        "size",
-        "count",
-        "type",
-        "redop",
-        "root",
-        "time",
-        "algbw",
-        "busbw",
-        "#wrong",
-        "time",
-        "algbw",
-        "busbw",
-        "#wrong"
-    );
-    println!(
-        "#{:>12}{:>14}{:>10}{:>8}{:>8}{:>10}{:>9}{:>9}{:>8}{:>11}{:>9}{:>9}{:>8}",
-        "(B)",
-        "(elements)",
-        "",
-        "",
-        "",
-        "(us)",
-        "(GB/s)",
-        "(GB/s)",
-        "",
-        "(us)",
-        "(GB/s)",
-        "(GB/s)",
-        ""
-    );
 }
 
-fn bandwidth(bytes: usize, us: f64) -> f64 {
-    bytes as f64 / us.max(1e-9) / 1e3
+/// Writes what was measured, each line as soon as it is known.
+#[derive(Debug)]
+pub(crate) struct Report<'a, W> {
+    args: &'a Args,
+    out: W,
+    bus_sum: f64,
+    timings: u32,
 }
 
-fn cells(args: &Args, bytes: usize, timing: Option<Timing>, width: usize) -> String {
-    let Some(timing) = timing else {
-        return format!("{:>width$}{:>9}{:>9}{:>8}", "N/A", "N/A", "N/A", "N/A");
-    };
-    let algbw = bandwidth(bytes, timing.us);
-    let busbw = algbw * bus_factor(args.collective, args.ranks);
-    let wrong = timing.wrong.map_or_else(|| "N/A".to_owned(), |w| w.to_string());
-    format!("{:>width$.2}{algbw:>9.2}{busbw:>9.2}{wrong:>8}", timing.us)
-}
+impl<'a, W: Write> Report<'a, W> {
+    pub fn new(args: &'a Args, out: W) -> Self {
+        Self { args, out, bus_sum: 0.0, timings: 0 }
+    }
 
-pub(crate) fn row(args: &Args, row: &Row) {
-    let bytes = row.size.bytes;
-    let op = if args.collective.reduces() { args.op.name() } else { "none" };
-    let root = args.collective.root().map_or(-1, |_| i64::from(args.root));
-    if args.json {
-        let timing = |t: Timing| {
-            let algbw = bandwidth(bytes, t.us);
-            json!({
-                "time_us": t.us,
-                "algbw_gbps": algbw,
-                "busbw_gbps": algbw * bus_factor(args.collective, args.ranks),
-                "wrong": t.wrong,
-            })
-        };
-        let mut object = json!({
-            "collective": args.collective.name(),
-            "bytes": bytes,
-            "count": row.size.count,
-            "dtype": args.dtype.name(),
-            "op": op,
-            "root": root,
-            "ranks": args.ranks,
-            "time_us": row.out_of_place.us,
-            "out_of_place": timing(row.out_of_place),
-        });
-        if let Some(in_place) = row.in_place {
-            object["in_place"] = timing(in_place);
+    /// What is measured, and the heads of the columns.
+    ///
+    /// # Errors
+    ///
+    /// Where the output cannot be written; so for every line.
+    pub fn header(&mut self, stats: &Stats) -> io::Result<()> {
+        if self.args.json {
+            return Ok(());
         }
-        println!("{object}");
-        return;
+        let Args { collective, ranks, iterations, warmup, check, .. } = self.args;
+        writeln!(
+            self.out,
+            "# stepccl {} {collective} ranks {ranks} engine {} staging {} a rank iters {iterations} warmup {warmup} check {check}",
+            env!("CARGO_PKG_VERSION"),
+            stats.engine,
+            format::bytes(stats.staging_bytes as u64),
+        )?;
+        writeln!(
+            self.out,
+            "# start-up {:.1} ms; measured then: signal {:.0} ns, copy {:.1} GB/s, add {:.1} GB/s",
+            stats.start_up.as_secs_f64() * 1e3,
+            stats.figures.local.latency_ns,
+            stats.figures.copy_bytes_per_second / 1e9,
+            stats.figures.reduce_bytes_per_second / 1e9
+        )?;
+        writeln!(self.out, "#{:>74}{:>37}", "out-of-place", "in-place")?;
+        let form = ["time", "algbw", "busbw", "#wrong"];
+        self.heads(["size", "count", "type", "redop", "root"], form)?;
+        self.heads(["(B)", "(elements)", "", "", ""], ["(us)", "(GB/s)", "(GB/s)", ""])
     }
-    println!(
-        " {:>12}{:>14}{:>10}{op:>8}{root:>8}{}{}",
-        bytes,
-        row.size.count,
-        args.dtype,
-        cells(args, bytes, Some(row.out_of_place), 10),
-        cells(args, bytes, row.in_place, 11),
-    );
+
+    fn heads(
+        &mut self,
+        [size, count, dtype, op, root]: [&str; 5],
+        form: [&str; 4],
+    ) -> io::Result<()> {
+        let [time, algorithm, bus, wrong] = form;
+        let form = format!("{time:>10} {algorithm:>8} {bus:>8} {wrong:>7}");
+        let line = format!("#{size:>12} {count:>13} {dtype:>9} {op:>6} {root:>5} {form} {form}");
+        writeln!(self.out, "{}", line.trim_end())
+    }
+
+    /// A size.
+    ///
+    /// # Errors
+    ///
+    /// Where the output cannot be written.
+    pub fn row(&mut self, row: &Row) -> io::Result<()> {
+        for timing in std::iter::once(row.out_of_place).chain(row.in_place) {
+            self.bus_sum += Rates::of(row, timing).bus;
+            self.timings += 1;
+        }
+        if self.args.json {
+            return writeln!(self.out, "{}", object(row));
+        }
+        writeln!(
+            self.out,
+            " {:>12} {:>13} {:>9} {:>6} {:>5} {} {}",
+            row.size.bytes,
+            row.size.count,
+            row.case.dtype,
+            row.case.op_name(),
+            root(row),
+            cells(row, Some(row.out_of_place)),
+            cells(row, row.in_place),
+        )
+    }
+
+    /// What the rows have in common.
+    ///
+    /// # Errors
+    ///
+    /// Where the output cannot be written.
+    pub fn footer(&mut self, stats: &Stats, wrong: u64) -> io::Result<()> {
+        if self.args.json {
+            return Ok(());
+        }
+        let algorithms: Vec<_> = stats.algorithms.iter().map(|(name, _)| *name).collect();
+        let algorithms = algorithms.join(", ");
+        writeln!(self.out, "# path: {} engine, {algorithms}", stats.engine)?;
+        let wrong = if self.args.check == 1 { wrong.to_string() } else { "not checked".to_owned() };
+        writeln!(self.out, "# wrong elements: {wrong}")?;
+        let mean = self.bus_sum / f64::from(self.timings.max(1));
+        writeln!(self.out, "# Avg bus bandwidth: {} GB/s", format::short(mean))
+    }
 }
 
-pub(crate) fn footer(args: &Args, communicator: &Communicator, wrong: u64) {
-    if args.json {
-        return;
-    }
-    let stats = communicator.stats();
-    let algorithms: Vec<String> =
-        stats.algorithms.iter().map(|(name, sizes)| format!("{name} for {sizes} sizes")).collect();
-    println!("# path: {} engine, {}", stats.engine, algorithms.join(", "));
-    println!("# wrong elements: {wrong}");
+/// The root as nccl-tests shows it: -1 where there is none.
+fn root(row: &Row) -> i64 {
+    row.case.collective.root().map_or(-1, i64::from)
+}
+
+fn cells(row: &Row, timing: Option<Timing>) -> String {
+    let Some(timing) = timing else {
+        return format!("{:>10} {:>8} {:>8} {:>7}", "N/A", "N/A", "N/A", "N/A");
+    };
+    let rates = Rates::of(row, timing);
+    let wrong = timing.wrong.map_or_else(|| "N/A".to_owned(), |w| w.to_string());
+    format!(
+        "{:>10} {:>8} {:>8} {wrong:>7}",
+        format::short(timing.us),
+        format::short(rates.algorithm),
+        format::short(rates.bus)
+    )
+}
+
+fn object(row: &Row) -> Value {
+    let timing = |timing: Timing| {
+        let rates = Rates::of(row, timing);
+        json!({
+            "time_us": timing.us,
+            "algbw_gb_per_s": rates.algorithm,
+            "busbw_gb_per_s": rates.bus,
+            "wrong": timing.wrong,
+        })
+    };
+    json!({
+        "collective": row.case.collective.name(),
+        "bytes": row.size.bytes,
+        "count": row.size.count,
+        "dtype": row.case.dtype.name(),
+        "op": row.case.op_name(),
+        "root": root(row),
+        "ranks": row.case.ranks,
+        "time_us": row.out_of_place.us,
+        "out_of_place": timing(row.out_of_place),
+        "in_place": row.in_place.map(timing),
+    })
 }

@@ -1,17 +1,21 @@
 //! Times the calls of one size.
 
+use std::collections::TryReserveError;
 use std::time::Instant;
 
-use stepccl::{Call, Collective, Communicator, Error, Memory, ReduceOp};
+use stepccl::{Communicator, ReduceOp};
 
 use super::Args;
-use super::data::{Buffer, Expected};
-use super::sizes::{Size, blocks};
+use super::case::Case;
+use super::place::Place;
+use super::sizes::Size;
+use super::values::Values;
+use crate::format;
 
 /// Times of one size and form.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Timing {
-    /// Mean of a call in microseconds, averaged over ranks.
+    /// Mean of a call in microseconds, combined over ranks.
     pub us: f64,
     /// Wrong elements over all ranks; none where not checked.
     pub wrong: Option<u64>,
@@ -20,6 +24,7 @@ pub(crate) struct Timing {
 /// A line of the report.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Row {
+    pub case: Case,
     pub size: Size,
     pub out_of_place: Timing,
     /// None where the collective has no such form.
@@ -32,103 +37,87 @@ impl Row {
     }
 }
 
-/// Where the input stands in the memory of the output, in blocks: `(memory blocks, input, output)`.
-fn in_place_layout(collective: Collective, rank: u32, ranks: u32) -> Option<(u32, u32, u32)> {
-    match collective {
-        Collective::AllReduce | Collective::Broadcast { .. } | Collective::Reduce { .. } => {
-            Some((1, 0, 0))
-        }
-        Collective::AllGather | Collective::Gather { .. } => Some((ranks, rank, 0)),
-        Collective::ReduceScatter | Collective::Scatter { .. } => Some((ranks, 0, rank)),
-        _ => None,
-    }
+/// Why a size could not be measured.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum TimingError {
+    #[error(transparent)]
+    Collective(#[from] stepccl::Error),
+    #[error("no memory for the buffers of size {}: {source}; give a smaller -e or raise the limit (ulimit -v)", format::bytes(*bytes as u64))]
+    Memory { bytes: usize, source: TryReserveError },
 }
 
-pub(crate) fn row(args: &Args, communicator: &Communicator, size: Size) -> Result<Row, Error> {
-    let out_of_place = form(args, communicator, size, None)?;
-    let layout = in_place_layout(args.collective, communicator.rank(), communicator.ranks());
-    let in_place = match layout {
-        Some(layout) => Some(form(args, communicator, size, Some(layout))?),
-        None => None,
-    };
-    Ok(Row { size, out_of_place, in_place })
+/// Measure one size in every form that the collective has.
+///
+/// # Errors
+///
+/// [`TimingError`].
+pub(crate) fn row(
+    args: &Args,
+    communicator: &Communicator,
+    case: Case,
+    size: Size,
+) -> Result<Row, TimingError> {
+    let no_memory = |source| TimingError::Memory { bytes: size.bytes, source };
+    let rank = communicator.rank();
+    let apart = Place::apart(case, rank, size.count).map_err(no_memory)?;
+    let out_of_place = form(args, communicator, case, apart)?;
+    let shared = Place::shared(case, rank, size.count).map_err(no_memory)?;
+    let in_place = shared.map(|place| form(args, communicator, case, place)).transpose()?;
+    Ok(Row { case, size, out_of_place, in_place })
 }
 
 fn form(
     args: &Args,
     communicator: &Communicator,
-    size: Size,
-    layout: Option<(u32, u32, u32)>,
-) -> Result<Timing, Error> {
-    let (rank, ranks) = (communicator.rank(), communicator.ranks());
-    let collective = args.collective.with_root(args.root);
-    let block = size.count * args.dtype.size();
-    let all = blocks(collective, ranks) * block;
-    let seed = fresh_seed(communicator)?;
-
-    let mut input = Buffer::new(all);
-    let mut output = Buffer::new(all);
-    let (from, to, offset) = match layout {
-        None => (input.pointer(), output.pointer(), 0),
-        Some((_, source, target)) => {
-            let base = output.pointer();
-            let at = |b: u32| base.wrapping_add(b as usize * block);
-            (at(source), at(target), target as usize * size.count)
+    case: Case,
+    mut place: Place,
+) -> Result<Timing, stepccl::Error> {
+    let calls = |place: &mut Place, times: u32| {
+        let call = place.call();
+        for _ in 0..times {
+            // SAFETY:
+            // - `place` has the blocks of input and output that the call names, lives, and is
+            //   borrowed until every call is over: a call without a work waits for its end.
+            unsafe { communicator.run(call.clone(), None)? };
         }
+        Ok::<(), stepccl::Error>(())
     };
-    let memory = |pointer, blocks| match blocks {
-        0 => Memory::None,
-        _ => Memory::Contiguous(pointer),
-    };
-    let call = Call {
-        collective,
-        dtype: args.dtype,
-        op: args.op,
-        count: size.count,
-        input: memory(from, collective.input_blocks(rank, ranks)),
-        output: memory(to, collective.output_blocks(rank, ranks)),
-    };
-    // SAFETY:
-    // - Both buffers have the blocks of the largest rank's input and output, live until the end of
-    //   this function, and are touched by nothing else while a call runs.
-    let run = || unsafe { communicator.run(call.clone(), None) };
-
-    for _ in 0..args.warmup {
-        run()?;
-    }
+    calls(&mut place, args.warmup)?;
     communicator.barrier()?;
     let start = Instant::now();
-    for _ in 0..args.iterations {
-        run()?;
-    }
-    let us = start.elapsed().as_secs_f64() * 1e6 / f64::from(args.iterations);
+    calls(&mut place, args.iterations)?;
+    let own = start.elapsed().as_secs_f64() * 1e6 / f64::from(args.iterations);
 
-    let wrong = if args.check == 1 {
-        communicator.barrier()?;
-        let mut fresh = Buffer::new(all);
-        fresh.fill(rank, args.dtype, seed);
-        output.poison();
-        let inputs = collective.input_blocks(rank, ranks) as usize * block;
-        // SAFETY:
-        // - `from` has room for the input blocks, `fresh` is as long, and both are apart.
-        unsafe { std::ptr::copy_nonoverlapping(fresh.pointer(), from, inputs) };
-        communicator.barrier()?;
-        run()?;
-        let (dtype, op, count) = (args.dtype, args.op, size.count);
-        let expected = Expected { collective, dtype, op, rank, ranks, count, seed };
-        let mut wrong = [expected.wrong(&output, offset) as i64];
-        communicator.all_reduce_in_place(&mut wrong, ReduceOp::Sum)?;
-        Some(wrong[0] as u64)
-    } else {
-        None
+    let mut wrong = None;
+    if args.check == 1 {
+        // New data after the timing: results left over from other calls do not pass.
+        let count = place.call().count;
+        let values = Values { case, count, seed: fresh_seed(communicator)? };
+        place.fill(&values);
+        calls(&mut place, 1)?;
+        let mut all = [place.wrong(&values) as i64];
+        communicator.all_reduce_in_place(&mut all, ReduceOp::Sum)?;
+        wrong = Some(all[0] as u64);
+    }
+    Ok(Timing { us: over_ranks(args, communicator, own)?, wrong })
+}
+
+/// The time to show, from that of each rank.
+fn over_ranks(args: &Args, communicator: &Communicator, own: f64) -> Result<f64, stepccl::Error> {
+    let op = match args.average {
+        // Rank 0 makes the report.
+        0 => return Ok(own),
+        2 => ReduceOp::Min,
+        3 => ReduceOp::Max,
+        _ => ReduceOp::Avg,
     };
-    let mut mean = [us];
-    communicator.all_reduce_in_place(&mut mean, ReduceOp::Avg)?;
-    Ok(Timing { us: mean[0], wrong })
+    let mut all = [own];
+    communicator.all_reduce_in_place(&mut all, op)?;
+    Ok(all[0])
 }
 
 /// A number that differs from run to run and is the same on every rank.
-fn fresh_seed(communicator: &Communicator) -> Result<u64, Error> {
+fn fresh_seed(communicator: &Communicator) -> Result<u64, stepccl::Error> {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     let mut seed = [now.map_or(0, |t| t.as_nanos() as i64)];
     communicator.broadcast(&mut seed, 0)?;

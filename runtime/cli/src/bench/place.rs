@@ -1,0 +1,118 @@
+//! Which memory is input and which is output, out of place and in place.
+
+use std::collections::TryReserveError;
+
+use stepccl::{Call, Collective, Memory};
+
+use super::buffer::Buffer;
+use super::case::Case;
+use super::values::Values;
+
+/// Where input and output stand in one memory, in blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Shared {
+    blocks: u32,
+    input: u32,
+    output: u32,
+}
+
+/// The memory of one rank's calls.
+#[derive(Debug)]
+pub(crate) struct Place {
+    case: Case,
+    rank: u32,
+    count: usize,
+    /// Apart from the output; `None` in place.
+    input: Option<Buffer>,
+    output: Buffer,
+    /// Blocks before input and output in their memory.
+    offsets: (u32, u32),
+}
+
+impl Place {
+    /// Input and output apart.
+    ///
+    /// # Errors
+    ///
+    /// Where the memory cannot be had.
+    pub fn apart(case: Case, rank: u32, count: usize) -> Result<Self, TryReserveError> {
+        let block = count * case.dtype.size();
+        let inputs = case.collective.input_blocks(rank, case.ranks) as usize;
+        let outputs = case.collective.output_blocks(rank, case.ranks) as usize;
+        Ok(Self {
+            case,
+            rank,
+            count,
+            input: Some(Buffer::new(inputs * block)?),
+            output: Buffer::new(outputs * block)?,
+            offsets: (0, 0),
+        })
+    }
+
+    /// One memory for both; `None` where the collective has no such form.
+    ///
+    /// # Errors
+    ///
+    /// Where the memory cannot be had.
+    pub fn shared(case: Case, rank: u32, count: usize) -> Result<Option<Self>, TryReserveError> {
+        let Some(shared) = shared(case.collective, rank, case.ranks) else { return Ok(None) };
+        Ok(Some(Self {
+            case,
+            rank,
+            count,
+            input: None,
+            output: Buffer::new(shared.blocks as usize * count * case.dtype.size())?,
+            offsets: (shared.input, shared.output),
+        }))
+    }
+
+    /// The call. Its pointers are void once this place is used in another way.
+    pub fn call(&mut self) -> Call {
+        let Case { collective, dtype, op, ranks } = self.case;
+        let block = self.count * dtype.size();
+        let output = self.output.pointer();
+        let input = self.input.as_mut().map_or(output, Buffer::pointer);
+        let memory = |base: *mut u8, offset: u32, blocks| match blocks {
+            0 => Memory::None,
+            _ => Memory::Contiguous(base.wrapping_add(offset as usize * block)),
+        };
+        Call {
+            collective,
+            dtype,
+            op,
+            count: self.count,
+            input: memory(input, self.offsets.0, collective.input_blocks(self.rank, ranks)),
+            output: memory(output, self.offsets.1, collective.output_blocks(self.rank, ranks)),
+        }
+    }
+
+    /// Fresh input, and an output that is wrong everywhere else.
+    pub fn fill(&mut self, values: &Values) {
+        self.output.poison();
+        let offset = self.offsets.0 as usize * self.count;
+        let input = self.input.as_mut().unwrap_or(&mut self.output);
+        values.fill(input, offset, self.rank);
+    }
+
+    /// Elements of the output that are wrong.
+    pub fn wrong(&self, values: &Values) -> u64 {
+        values.wrong(&self.output, self.offsets.1 as usize * self.count, self.rank)
+    }
+}
+
+fn shared(collective: Collective, rank: u32, ranks: u32) -> Option<Shared> {
+    let one = Shared { blocks: 1, input: 0, output: 0 };
+    match collective {
+        Collective::AllReduce | Collective::Broadcast { .. } | Collective::Reduce { .. } => {
+            Some(one)
+        }
+        Collective::Gather { root } | Collective::Scatter { root } if rank != root => Some(one),
+        Collective::AllGather | Collective::Gather { .. } => {
+            Some(Shared { blocks: ranks, input: rank, output: 0 })
+        }
+        Collective::ReduceScatter | Collective::Scatter { .. } => {
+            Some(Shared { blocks: ranks, input: 0, output: rank })
+        }
+        _ => None,
+    }
+}
