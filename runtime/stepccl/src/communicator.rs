@@ -1,7 +1,6 @@
 //! The communicator: ranks that run collectives together.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use stepccl_bootstrap::Store;
@@ -29,12 +28,27 @@ use crate::{Call, Config, Error};
 #[derive(Debug)]
 pub struct Communicator {
     inner: Arc<Inner>,
-    plans: Mutex<Plans>,
+    calls: Mutex<Calls>,
     timeout: Duration,
-    sequence: AtomicU64,
-    bytes: AtomicU64,
     staging_bytes: usize,
     start_up: Duration,
+}
+
+/// What every call takes a number from, under one lock.
+#[derive(Debug)]
+struct Calls {
+    plans: Plans,
+    operations: u64,
+    message_bytes: u64,
+}
+
+impl Calls {
+    /// Number of the next operation, whose message has `bytes` bytes on this rank.
+    const fn number(&mut self, bytes: u64) -> u64 {
+        self.message_bytes = self.message_bytes.wrapping_add(bytes);
+        self.operations += 1;
+        self.operations - 1
+    }
 }
 
 impl Communicator {
@@ -61,10 +75,8 @@ impl Communicator {
         let start_up = started.elapsed();
         Ok(Self {
             inner: Arc::new(Inner::new(name.to_owned(), progress, abort, patience)),
-            plans: Mutex::new(plans),
+            calls: Mutex::new(Calls { plans, operations: 0, message_bytes: 0 }),
             timeout: config.timeout,
-            sequence: AtomicU64::new(0),
-            bytes: AtomicU64::new(0),
             staging_bytes,
             start_up,
         })
@@ -99,20 +111,20 @@ impl Communicator {
         dtype: DType,
         count: usize,
     ) -> Result<Choice, Error> {
-        self.plans().choice(collective, dtype, count)
+        self.calls().plans.choice(collective, dtype, count)
     }
 
     /// What was done so far.
     #[must_use]
     pub fn stats(&self) -> Stats {
-        let plans = self.plans();
+        let Calls { plans, operations, message_bytes } = &*self.calls();
         let mut algorithms: Vec<_> = plans.used().map(|(a, n)| (a.name(), n)).collect();
         algorithms.sort_unstable();
         Stats {
             engine: self.inner.engine,
             start_up: self.start_up,
-            operations: self.sequence.load(Ordering::Relaxed),
-            message_bytes: self.bytes.load(Ordering::Relaxed),
+            operations: *operations,
+            message_bytes: *message_bytes,
             staging_bytes: self.staging_bytes,
             algorithms,
             counters: self.inner.meter.read(),
@@ -125,29 +137,9 @@ impl Communicator {
         self.inner.abort(reason);
     }
 
-    fn plans(&self) -> std::sync::MutexGuard<'_, Plans> {
+    fn calls(&self) -> MutexGuard<'_, Calls> {
         // A panic in a planner leaves the memory of plans as it was.
-        self.plans.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn identity(
-        &self,
-        name: &'static str,
-        bytes: u64,
-        with: Option<With>,
-        tag: i32,
-        timeout: Option<Duration>,
-    ) -> Identity {
-        self.bytes.fetch_add(bytes, Ordering::Relaxed);
-        Identity {
-            name,
-            sequence: self.sequence.fetch_add(1, Ordering::Relaxed),
-            bytes,
-            with,
-            tag,
-            started: Instant::now(),
-            timeout: timeout.unwrap_or(self.timeout),
-        }
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn collective(
@@ -157,10 +149,20 @@ impl Communicator {
     ) -> Result<(usize, Task, Identity), Error> {
         call.check(self.rank(), self.ranks())?;
         check_timeout(timeout)?;
-        let prepared = self.plans().get(call.collective, call.dtype, call.count)?;
         let bytes = call.message_bytes(self.rank(), self.ranks());
-        let with = call.collective.root().map(With::Root);
-        let identity = self.identity(call.collective.name(), bytes, with, 0, timeout);
+        let mut calls = self.calls();
+        let prepared = calls.plans.get(call.collective, call.dtype, call.count)?;
+        let sequence = calls.number(bytes);
+        drop(calls);
+        let identity = Identity {
+            name: call.collective.name(),
+            sequence,
+            bytes,
+            with: call.collective.root().map(With::Root),
+            tag: 0,
+            started: None,
+            timeout: timeout.unwrap_or(self.timeout),
+        };
         // SAFETY:
         // - The callers of this function promise that the memory outlives the task.
         let task = unsafe { CollectiveTask::new(call, prepared) };
@@ -180,7 +182,15 @@ impl Communicator {
             Direction::Send => ("send", send_lane(peer)),
             Direction::Recv => ("recv", recv_lane(peer)),
         };
-        let identity = self.identity(name, bytes as u64, Some(With::Peer(peer)), tag, timeout);
+        let identity = Identity {
+            name,
+            sequence: self.calls().number(bytes as u64),
+            bytes: bytes as u64,
+            with: Some(With::Peer(peer)),
+            tag,
+            started: None,
+            timeout: timeout.unwrap_or(self.timeout),
+        };
         // SAFETY:
         // - The callers of this function promise that the memory outlives the task.
         let task = unsafe { PairTask::new(direction, peer, tag, memory, bytes) };

@@ -92,7 +92,7 @@ impl Inner {
     }
 
     /// Run an operation on this thread to its end.
-    pub fn run(&self, lane: usize, task: Task, identity: Identity) -> Outcome {
+    pub fn run(&self, lane: usize, mut task: Task, mut identity: Identity) -> Outcome {
         if self.queued.load(Ordering::Acquire) == 0
             && let Some(mut progress) = self.try_progress()
             && progress.is_empty()
@@ -100,19 +100,20 @@ impl Inner {
             if let Some(error) = progress.broken() {
                 return Err(error);
             }
-            match progress.run(task, &identity, self.patience, &self.queued) {
+            match progress.run(&mut task, &mut identity, self.patience, &self.queued) {
                 Ran::Ended(outcome) => {
                     drop(progress);
                     self.hand_over();
                     return outcome;
                 }
-                Ran::Interrupted(unfinished) => {
+                Ran::Interrupted => {
                     // It was first: it goes into its lane before the inbox is emptied.
                     let state = Arc::new(WorkState::default());
                     self.unfinished.fetch_add(1, Ordering::AcqRel);
+                    identity.start();
                     progress.add(Entry {
                         lane,
-                        task: *unfinished,
+                        task,
                         identity,
                         state: Arc::clone(&state),
                         keep: Keep::default(),
@@ -156,7 +157,8 @@ impl Inner {
         work
     }
 
-    fn enqueue(&self, entry: Entry) {
+    fn enqueue(&self, mut entry: Entry) {
+        entry.identity.start();
         self.unfinished.fetch_add(1, Ordering::AcqRel);
         let mut inbox = lock(&self.inbox);
         inbox.push(entry);

@@ -9,6 +9,7 @@ use stepccl_engine::{Engine, EngineError, LostPeer, RankState};
 
 use crate::context::{Advance, Context, Failure};
 use crate::error::{Error, LossReason, OperationName, Ranks, With};
+use crate::rounds::Await;
 use crate::task::{Entry, Identity, Task};
 use crate::work::{Ended, Outcome};
 
@@ -18,6 +19,9 @@ const PARK: Duration = Duration::from_millis(20);
 const HEALTH: Duration = Duration::from_millis(50);
 /// How long channels get to end what they do after a failure.
 const QUIET: Duration = Duration::from_secs(10);
+
+/// Looks, some microseconds, that need no clock.
+const FEW_LOOKS: u32 = 64;
 
 /// How often a thread looks again before it sleeps.
 #[derive(Clone, Copy, Debug)]
@@ -30,7 +34,7 @@ pub(crate) struct Patience {
 pub(crate) enum Ran {
     Ended(Outcome),
     /// Other operations were queued meanwhile: it must go on among them.
-    Interrupted(Box<Task>),
+    Interrupted,
 }
 
 /// Why no operation can be right any more.
@@ -168,31 +172,36 @@ impl Progress {
     /// Nothing else may be under way.
     pub fn run(
         &mut self,
-        mut task: Task,
-        identity: &Identity,
+        task: &mut Task,
+        identity: &mut Identity,
         patience: Patience,
         queued: &AtomicUsize,
     ) -> Ran {
         let mut looks = 0;
         loop {
-            let fatal = match self.step(&mut task, identity) {
+            let fatal = match self.step(task, identity) {
                 Ok(Advance::Done) => return Ran::Ended(Ok(())),
                 Ok(Advance::Moved) if !self.is_aborted() => {
                     looks = 0;
                     continue;
                 }
                 Ok(Advance::Idle) if queued.load(Ordering::Acquire) > 0 => {
-                    return Ran::Interrupted(Box::new(task));
+                    return Ran::Interrupted;
                 }
                 Ok(Advance::Idle) if looks < patience.looks => {
-                    looks += 1;
-                    std::hint::spin_loop();
+                    if looks >= FEW_LOOKS {
+                        identity.start();
+                    }
+                    looks += self.look_out(queued, FEW_LOOKS.min(patience.looks - looks));
                     continue;
                 }
-                Ok(Advance::Idle | Advance::Moved) => match self.rest(Some(identity), None) {
-                    Ok(()) => continue,
-                    Err(fatal) => fatal,
-                },
+                Ok(Advance::Idle | Advance::Moved) => {
+                    identity.start();
+                    match self.rest(Some(identity), None) {
+                        Ok(()) => continue,
+                        Err(fatal) => fatal,
+                    }
+                }
                 Err(fatal) => fatal,
             };
             self.give_up(&fatal);
@@ -203,6 +212,26 @@ impl Progress {
                 die(&fatal.error);
             }
             return Ran::Ended(Err(fatal.error));
+        }
+    }
+
+    /// Look at nothing but what is waited for, until some of it is there: sooner than if the task
+    /// looked. Returns the looks made, `most` at most and one at least.
+    fn look_out(&self, queued: &AtomicUsize, most: u32) -> u32 {
+        let engine = self.cx.engine.as_ref();
+        let mut looks = 0;
+        loop {
+            looks += 1;
+            std::hint::spin_loop();
+            let there = |w: &Await| engine.flag(w.rank, w.flag).map_or(true, |v| v >= w.value);
+            if looks >= most
+                || self.cx.waits.is_empty()
+                || self.cx.in_progress() > 0
+                || self.cx.waits.iter().any(there)
+                || queued.load(Ordering::Acquire) > 0
+            {
+                return looks;
+            }
         }
     }
 
@@ -276,7 +305,7 @@ impl Progress {
             let error = Error::Timeout {
                 operation: Box::new(self.name_of(late)),
                 engine: self.cx.engine.name(),
-                waited: now.saturating_duration_since(late.started),
+                waited: late.waited(now),
                 waiting_for,
                 running: false,
             };
@@ -322,7 +351,7 @@ impl Progress {
             peer: lost.rank,
             pid: lost.pid,
             reason,
-            waited: now.saturating_duration_since(needs.started),
+            waited: needs.waited(now),
         };
         Box::new(Fatal { error, culprit, operation: Some(needs.sequence) })
     }

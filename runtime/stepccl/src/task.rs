@@ -43,13 +43,26 @@ pub(crate) struct Identity {
     pub with: Option<With>,
     /// Tag of a send or recv.
     pub tag: i32,
-    pub started: Instant,
+    /// When its time began; an operation that ends at once never reads the clock.
+    pub started: Option<Instant>,
     pub timeout: Duration,
 }
 
 impl Identity {
+    /// Its time begins now, unless it has begun.
+    pub fn start(&mut self) {
+        if self.started.is_none() {
+            self.started = Some(Instant::now());
+        }
+    }
+
     pub fn is_late(&self, now: Instant) -> bool {
-        now.saturating_duration_since(self.started) >= self.timeout
+        self.waited(now) >= self.timeout
+    }
+
+    /// Time since it began.
+    pub fn waited(&self, now: Instant) -> Duration {
+        self.started.map_or(Duration::ZERO, |started| now.saturating_duration_since(started))
     }
 }
 

@@ -100,7 +100,7 @@ impl Part {
                 bytes,
                 with,
                 tag,
-                started: Instant::now(),
+                started: Some(Instant::now()),
                 timeout: Duration::from_secs(600),
             },
             task: Some(task),
