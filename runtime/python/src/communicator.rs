@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use stepccl::{Call, Keep, Memory, Message, Request};
+use stepccl::{Call, Keep, MAX_START_TIMEOUT, Memory, Message, Request};
 
 use crate::errors::{AbortedError, to_python};
 use crate::store::PyStore;
@@ -110,7 +110,7 @@ impl Communicator {
         let mut settings = settings::config(config)?;
         if let Some(timeout) = seconds(Some(timeout_s))? {
             settings.timeout = timeout;
-            settings.start_timeout = timeout;
+            settings.start_timeout = timeout.min(MAX_START_TIMEOUT);
         }
         let store = PyStore(store);
         let ranks = py

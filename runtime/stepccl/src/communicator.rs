@@ -7,6 +7,7 @@ use stepccl_bootstrap::Store;
 use stepccl_plan::{Choice, Collective, DType};
 
 use crate::collective::CollectiveTask;
+use crate::config::{MAX_TIMEOUT, check_time};
 use crate::connect::{Connected, connect};
 use crate::error::With;
 use crate::inner::Inner;
@@ -253,8 +254,5 @@ impl Drop for Communicator {
 }
 
 fn check_timeout(timeout: Option<Duration>) -> Result<(), Error> {
-    match timeout {
-        Some(t) if t.is_zero() => Err(Error::invalid("timeout", "0 s", "must be above 0")),
-        _ => Ok(()),
-    }
+    timeout.map_or(Ok(()), |time| check_time("timeout", time, MAX_TIMEOUT))
 }

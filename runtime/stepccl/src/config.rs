@@ -18,6 +18,10 @@ pub(crate) const MIN_STAGING_BYTES: usize = 64 << 10;
 pub(crate) const MAX_STAGING_BYTES: usize = 1 << 30;
 /// Most pages in flight.
 pub(crate) const MAX_DEPTH: u32 = 64;
+/// Longest time an operation may be given: clocks do not overflow within it.
+pub const MAX_TIMEOUT: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
+/// Longest time start-up may be given.
+pub const MAX_START_TIMEOUT: Duration = Duration::from_secs(7 * 24 * 3600);
 /// Most channels.
 pub(crate) const MAX_CHANNELS: u32 = 64;
 
@@ -84,10 +88,8 @@ impl Config {
         range("dma_concurrency", Some(self.channels), 0, MAX_CHANNELS)?;
         range("pipeline_depth", self.pipeline_depth, 1, MAX_DEPTH)?;
         range("page_size", self.page_bytes, 64, MAX_STAGING_BYTES)?;
-        if self.timeout.is_zero() || self.start_timeout.is_zero() {
-            return Err(Error::invalid("timeout", "0 s", "must be above 0"));
-        }
-        Ok(())
+        check_time("timeout", self.timeout, MAX_TIMEOUT)?;
+        check_time("start_timeout", self.start_timeout, MAX_START_TIMEOUT)
     }
 
     /// Staging of one rank in bytes, where `ranks` share the node.
@@ -96,6 +98,15 @@ impl Config {
         let share = (NODE_STAGING_BYTES / ranks as usize).min(MAX_DEFAULT_STAGING_BYTES);
         self.buffer_bytes.unwrap_or(share).max(least) / 4096 * 4096
     }
+}
+
+/// Refuse a time that is zero or longer than `most`.
+pub(crate) fn check_time(name: &'static str, time: Duration, most: Duration) -> Result<(), Error> {
+    if time.is_zero() || time > most {
+        let rule = format!("must be above 0 and at most {} seconds", most.as_secs());
+        return Err(Error::invalid(name, format_args!("{time:?}"), rule));
+    }
+    Ok(())
 }
 
 fn range<T: PartialOrd + Copy + std::fmt::Display>(
@@ -132,6 +143,8 @@ mod tests {
             Config { pipeline_depth: Some(0), ..Config::default() },
             Config { page_bytes: Some(1), ..Config::default() },
             Config { timeout: Duration::ZERO, ..Config::default() },
+            Config { timeout: Duration::MAX, ..Config::default() },
+            Config { start_timeout: MAX_START_TIMEOUT * 2, ..Config::default() },
         ];
         for config in bad {
             assert!(matches!(config.check(), Err(Error::InvalidArgument { .. })), "{config:?}");

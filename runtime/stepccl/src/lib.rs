@@ -56,7 +56,7 @@ mod work;
 
 pub use call::Call;
 pub use communicator::Communicator;
-pub use config::Config;
+pub use config::{Config, MAX_START_TIMEOUT, MAX_TIMEOUT};
 pub use element::Element;
 pub use error::{Error, LossReason, OperationName, Ranks, With};
 pub use memory::Memory;
