@@ -131,7 +131,8 @@ impl Progress {
     pub fn pass(&mut self) -> bool {
         self.cx.waits.clear();
         if let Err(error) = self.cx.reap() {
-            self.fail_on_first(&Failure::Engine(error));
+            let fatal = self.fatal_of_first(&Failure::Engine(error), None);
+            self.fail(&fatal);
             return true;
         }
         let mut moved = false;
@@ -275,11 +276,7 @@ impl Progress {
         };
         let parked = self.cx.engine.park(&mut ready, left);
         self.cx.waits = waits;
-        parked.map_err(|source| {
-            let context = format!("communicator '{}', rank {}: waiting", self.name, self.cx.rank);
-            let error = Error::Engine { context, source };
-            Box::new(Fatal { error, culprit: self.cx.rank, operation: None })
-        })
+        parked.map_err(|source| self.fatal_of_first(&Failure::Engine(source), own))
     }
 
     /// Lanes and operations under way: `own`, which has the thread to itself, or all of the lanes.
@@ -405,10 +402,10 @@ impl Progress {
         Error::Engine { context, source: source.clone() }
     }
 
-    fn fail_on_first(&mut self, failure: &Failure) {
-        let first = self.under_way(None).next().map(|(_, identity)| *identity);
-        let fatal = match first {
-            Some(identity) => self.fatal(failure, &identity),
+    /// A failure that no operation caused is told of the first.
+    fn fatal_of_first(&self, failure: &Failure, own: Option<&Identity>) -> Box<Fatal> {
+        match self.under_way(own).next() {
+            Some((_, identity)) => self.fatal(failure, identity),
             None => Box::new(Fatal {
                 error: Error::System {
                     what: format!("communicator '{}', rank {}", self.name, self.cx.rank),
@@ -417,8 +414,7 @@ impl Progress {
                 culprit: self.cx.rank,
                 operation: None,
             }),
-        };
-        self.fail(&fatal);
+        }
     }
 
     /// Whether the user asked to end all operations.

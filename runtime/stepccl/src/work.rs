@@ -84,7 +84,7 @@ impl WorkState {
                 Some(outcome) => outcome.clone(),
             }
         };
-        callback(&outcome);
+        Called { callbacks: vec![callback], outcome }.call();
     }
 }
 

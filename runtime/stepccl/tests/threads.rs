@@ -232,10 +232,7 @@ fn a_wait_with_a_limit_names_the_operation_and_lets_it_go_on() {
             let started = Instant::now();
             let error = work.wait(Some(Duration::from_millis(40))).unwrap_err();
             let took = started.elapsed();
-            assert!(
-                took >= Duration::from_millis(40) && took < Duration::from_millis(400),
-                "{took:?}"
-            );
+            assert!(took >= Duration::from_millis(40) && took < SOON / 5, "{took:?}");
             assert!(matches!(error, Error::Timeout { running: true, .. }), "{error}");
             assert!(!error.is_fatal());
             let text = error.to_string();
@@ -390,16 +387,16 @@ fn one_thread_may_drive_several_communicators() {
 fn counters_can_be_read_while_another_thread_waits() {
     on_ranks(2, &config(), |comm| {
         if comm.rank() == 1 {
-            thread::sleep(Duration::from_millis(300));
+            // The barrier ends only after the counters were read.
+            comm.recv(&mut [0u8], 0).unwrap();
             comm.barrier().unwrap();
             return;
         }
         thread::scope(|scope| {
             scope.spawn(|| comm.barrier().unwrap());
-            thread::sleep(Duration::from_millis(50));
-            let started = Instant::now();
+            thread::sleep(Duration::from_millis(30));
             assert_eq!(comm.stats().operations, 1);
-            assert!(started.elapsed() < Duration::from_millis(200), "{:?}", started.elapsed());
+            comm.send(&[0u8], 1).unwrap();
         });
     });
 }

@@ -161,6 +161,20 @@ fn the_time_of_an_operation_behind_a_stuck_one_is_its_own() {
 }
 
 #[test]
+fn a_system_that_lets_nobody_wait_is_an_error_of_the_first_operation() {
+    let mut cluster = cluster(2, Manners::default(), &[all_reduce(4), all_reduce(5)]);
+    lock(&cluster.world).plan_fault(0, 0, Fault::Park);
+    while cluster.add(0) {}
+    while cluster.pass(0) {}
+    cluster.rest(0);
+    let ended = outcomes(&mut cluster);
+    let text = error(&ended[0].1).to_string();
+    says(&text, &["rank 0 of 2: all_reduce #0 of 16 bytes", "mock engine: futex: made up"]);
+    assert!(matches!(error(&ended[1].1), Error::Broken { .. }), "{ended:?}");
+    gave_up(&mut cluster, 0);
+}
+
+#[test]
 fn a_lost_peer_is_an_error_of_the_operation_that_needs_it() {
     for reason in [LossReason::Died, LossReason::Closed, LossReason::Failed { culprit: 1 }] {
         let mut cluster = cluster(3, Manners::default(), &[]);

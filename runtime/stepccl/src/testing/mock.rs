@@ -93,6 +93,9 @@ impl Engine for Mock {
         ready: &mut dyn FnMut(&dyn Engine) -> bool,
         limit: Duration,
     ) -> Result<(), EngineError> {
+        if lock(&self.world).refuses_park(self.rank) {
+            return Err(EngineError::System { call: "futex", message: "made up".to_owned() });
+        }
         if !ready(self) && !self.waker.0.swap(false, Ordering::AcqRel) {
             std::thread::sleep(limit.min(Duration::from_millis(1)));
         }

@@ -44,6 +44,8 @@ pub(super) enum Fault {
     Ring,
     /// The signal fails.
     Signal,
+    /// Every wait fails.
+    Park,
 }
 
 #[derive(Debug)]
@@ -135,6 +137,11 @@ impl World {
     /// Let `fault` happen at the `nth` submission (or signal) of `rank`, from 0.
     pub fn plan_fault(&mut self, rank: u32, nth: u64, fault: Fault) {
         self.fault = Some((rank, nth, fault));
+    }
+
+    /// Whether the system refuses to let `rank` wait.
+    pub fn refuses_park(&self, rank: u32) -> bool {
+        matches!(self.fault, Some((r, _, Fault::Park)) if r == rank)
     }
 
     fn faults(&mut self, rank: u32, nth: u64, which: &[Fault]) -> Option<Fault> {
