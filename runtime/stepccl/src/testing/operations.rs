@@ -216,10 +216,16 @@ impl Setting {
         else {
             unreachable!("messages have no program")
         };
-        let plan = Plan::new(collective, &self.topology, algorithm)
-            .or_else(|_| Plan::new(collective, &self.topology, Algorithm::Direct))
-            .expect("direct always exists");
-        let program = plan.program(rank);
+        // As the cost model does: no plan with more flags than there are.
+        let program = Plan::new(collective, &self.topology, algorithm)
+            .map(|plan| plan.program(rank))
+            .ok()
+            .filter(|program| program.flags <= self.geometry.phases)
+            .unwrap_or_else(|| {
+                Plan::new(collective, &self.topology, Algorithm::Direct)
+                    .expect("direct always exists")
+                    .program(rank)
+            });
         let areas = (program.areas as usize).max(1);
         let size = dtype.size();
         let mut depth = depth;
