@@ -230,7 +230,9 @@ impl Communicator {
     ///
     /// # Safety
     ///
-    /// As [`run`](Self::run), until the work is done; `keep` may hold what makes it so.
+    /// As [`run`](Self::run), until the work is done. `keep` holds nothing, or all that keeps the
+    /// memory valid: it is leaked where a channel does not let go of the memory after a failure,
+    /// and with nothing to leak the process is ended.
     ///
     /// # Errors
     ///

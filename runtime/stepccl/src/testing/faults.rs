@@ -1,5 +1,7 @@
 //! Engines that fail in the middle of something.
 
+use std::os::unix::process::ExitStatusExt;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use stepccl_engine::RankState;
@@ -238,4 +240,28 @@ fn a_failed_ring_leaves_kept_memory_to_the_channel() {
     // The channel is still at it, so the regions stay.
     assert!(lock(&cluster.world).regions_of(0) > 0);
     assert_eq!(lock(&cluster.world).state(0), RankState::Failed { culprit: 0 });
+}
+
+/// Set for the process that is to end.
+const ENDS: &str = "STEPCCL_TEST_ENDS";
+
+#[test]
+fn a_failed_ring_ends_a_process_that_would_take_the_memory_back() {
+    if std::env::var_os(ENDS).is_some() {
+        let manners = Manners { channel: 100, ..Manners::default() };
+        let mut cluster = cluster(2, manners, &[all_reduce(500)]);
+        lock(&cluster.world).plan_fault(0, 0, Fault::Ring);
+        outcomes(&mut cluster);
+        // Here the owner would free what a channel still writes.
+        return;
+    }
+    let name = "testing::faults::a_failed_ring_ends_a_process_that_would_take_the_memory_back";
+    let output = Command::new(std::env::current_exe().expect("this test runs"))
+        .args(["--exact", name, "--nocapture"])
+        .env(ENDS, "1")
+        .output()
+        .expect("a process can be started");
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.signal(), Some(6), "SIGABRT: {text}");
+    says(&text, &["rank 0 of 2: all_reduce #0", "a channel does not end its copy: aborting"]);
 }
