@@ -17,8 +17,9 @@ use crate::geometry::{FINISHED, STREAMING_BYTES};
 use crate::prepared::{Act, Prepared, Spot};
 use crate::rounds::Rounds;
 
+/// One round under way.
 #[derive(Debug)]
-struct Round {
+pub(crate) struct Round {
     index: u64,
     number: u64,
     slot: u64,
@@ -26,15 +27,22 @@ struct Round {
     pending: Option<Token>,
 }
 
-/// A collective under way on one rank.
+/// What the rounds of a collective work on.
 #[derive(Debug)]
-pub(crate) struct CollectiveTask {
+struct Sides {
     call: Call,
     prepared: Arc<Prepared>,
     input: Bound,
     output: Bound,
-    started: bool,
+    /// Number of the first round.
     first: u64,
+}
+
+/// A collective under way on one rank.
+#[derive(Debug)]
+pub(crate) struct CollectiveTask {
+    sides: Sides,
+    started: bool,
     free_from: u64,
     next: u64,
     flight: VecDeque<Round>,
@@ -46,13 +54,10 @@ impl CollectiveTask {
     /// The memory of `call` must be valid, and untouched by others, until the task is done or
     /// `release` has returned.
     pub unsafe fn new(call: Call, prepared: Arc<Prepared>) -> Self {
+        let (input, output) = (Bound::None, Bound::None);
         Self {
-            call,
-            prepared,
-            input: Bound::None,
-            output: Bound::None,
+            sides: Sides { call, prepared, input, output, first: 0 },
             started: false,
-            first: 0,
             free_from: 0,
             next: 0,
             flight: VecDeque::new(),
@@ -60,23 +65,23 @@ impl CollectiveTask {
     }
 
     fn start(&mut self, cx: &mut Context) -> Result<(), EngineError> {
-        let collective = self.call.collective;
-        let block_bytes = self.call.block_bytes();
-        (self.first, self.free_from) = cx.rounds.begin(&self.prepared);
+        let Sides { call, prepared, input, output, first } = &mut self.sides;
+        let block_bytes = call.block_bytes();
+        (*first, self.free_from) = cx.rounds.begin(prepared);
         self.started = true;
-        let inputs = collective.input_blocks(cx.rank, cx.ranks);
-        let outputs = collective.output_blocks(cx.rank, cx.ranks);
+        self.flight = std::mem::take(&mut cx.flight);
+        let inputs = call.collective.input_blocks(cx.rank, cx.ranks);
+        let outputs = call.collective.output_blocks(cx.rank, cx.ranks);
         // In place, the output was just read and is in the caches.
         let streaming = block_bytes.saturating_mul(outputs as usize) >= STREAMING_BYTES
-            && self.call.input != self.call.output;
+            && call.input != call.output;
         let engine = cx.engine.as_mut();
         // SAFETY:
         // - `new` was promised that the memory stays valid until the task is released.
         unsafe {
-            let (input, output) = (&self.call.input, &self.call.output);
-            self.input = Bound::register(input, inputs, block_bytes, Direction::Input, engine)?;
+            *input = Bound::register(&call.input, inputs, block_bytes, Direction::Input, engine)?;
             let direction = Direction::Output { streaming };
-            self.output = Bound::register(output, outputs, block_bytes, direction, engine)?;
+            *output = Bound::register(&call.output, outputs, block_bytes, direction, engine)?;
         }
         Ok(())
     }
@@ -86,16 +91,16 @@ impl CollectiveTask {
             self.start(cx)?;
         }
         let mut moved = self.admit(cx)?;
-        let prepared = Arc::clone(&self.prepared);
         // Signals before this place were raised by the round before.
         let mut raised = usize::MAX;
-        for i in 0..self.flight.len() {
-            moved |= self.run(i, raised, &prepared, cx)?;
-            raised = self.flight[i].at;
+        for round in &mut self.flight {
+            moved |= self.sides.run(round, raised, cx)?;
+            raised = round.at;
         }
-        moved |= self.retire(&prepared, cx)?;
-        if self.flight.is_empty() && self.next == prepared.rounds {
+        moved |= self.retire(cx)?;
+        if self.flight.is_empty() && self.next == self.sides.prepared.rounds {
             self.release(cx)?;
+            cx.flight = std::mem::take(&mut self.flight);
             return Ok(Advance::Done);
         }
         Ok(if moved { Advance::Moved } else { Advance::Idle })
@@ -103,15 +108,16 @@ impl CollectiveTask {
 
     /// Start rounds as long as there are slots.
     fn admit(&mut self, cx: &mut Context) -> Result<bool, EngineError> {
+        let Sides { prepared, first, .. } = &self.sides;
         let mut moved = false;
-        while self.next < self.prepared.rounds && self.flight.len() < self.prepared.depth as usize {
-            let (index, number) = (self.next, self.first + self.next);
-            let needed = Rounds::needed(&self.prepared, index, number, self.free_from);
+        while self.next < prepared.rounds && self.flight.len() < prepared.depth as usize {
+            let (index, number) = (self.next, first + self.next);
+            let needed = Rounds::needed(prepared, index, number, self.free_from);
             if let Some(wait) = cx.rounds.check(needed, cx.engine.as_ref())? {
                 cx.waits.push(wait);
                 break;
             }
-            let slot = self.prepared.slot(index, number);
+            let slot = prepared.slot(index, number);
             self.flight.push_back(Round { index, number, slot, at: 0, pending: None });
             self.next += 1;
             moved = true;
@@ -119,18 +125,43 @@ impl CollectiveTask {
         Ok(moved)
     }
 
-    /// Run acts of round `i` of the flight as far as they go.
-    fn run(
-        &mut self,
-        i: usize,
-        raised: usize,
-        prepared: &Prepared,
-        cx: &mut Context,
-    ) -> Result<bool, EngineError> {
-        let acts = prepared.acts(self.flight[i].index);
+    /// Drop rounds that are through, and tell the others.
+    fn retire(&mut self, cx: &mut Context) -> Result<bool, EngineError> {
+        let prepared = &self.sides.prepared;
+        let mut told = None;
+        let mut moved = false;
+        while let Some(round) = self.flight.front()
+            && round.pending.is_none()
+            && round.at == prepared.acts(round.index).len()
+        {
+            let finished = round.number + 1;
+            if finished.is_multiple_of(prepared.finished_every) {
+                told = Some(finished);
+            }
+            self.flight.pop_front();
+            moved = true;
+        }
+        if let Some(finished) = told
+            && cx.ranks > 1
+        {
+            cx.engine.signal(Targets::All, FINISHED, finished)?;
+        }
+        Ok(moved)
+    }
+
+    /// Give the caller's memory back. Fails while a channel still uses it.
+    pub fn release(&mut self, cx: &mut Context) -> Result<(), EngineError> {
+        self.sides.input.release(cx.engine.as_mut())?;
+        self.sides.output.release(cx.engine.as_mut())
+    }
+}
+
+impl Sides {
+    /// Run acts of `round` as far as they go.
+    fn run(&self, round: &mut Round, raised: usize, cx: &mut Context) -> Result<bool, EngineError> {
+        let acts = self.prepared.acts(round.index);
         let mut moved = false;
         loop {
-            let round = &mut self.flight[i];
             if let Some(token) = round.pending {
                 if !cx.finished(token)? {
                     return Ok(moved);
@@ -158,14 +189,14 @@ impl CollectiveTask {
                     cx.engine.signal(*to, cx.geometry.phase_flag(*flag), round.number + 1)?;
                     Submission::Done
                 }
-                Act::Copy { src, dst, bytes } => self.copy(i, *src, *dst, *bytes, cx)?,
+                Act::Copy { src, dst, bytes } => self.copy(round, *src, *dst, *bytes, cx)?,
                 Act::Reduce { srcs, dst, count, last } => {
-                    self.reduce(i, srcs, *dst, *count, *last, cx)?
+                    self.reduce(round, srcs, *dst, *count, *last, cx)?
                 }
             };
             match answer {
-                Submission::Done => self.flight[i].at += 1,
-                Submission::InProgress(token) => self.flight[i].pending = Some(token),
+                Submission::Done => round.at += 1,
+                Submission::InProgress(token) => round.pending = Some(token),
                 Submission::Full => return Ok(moved),
             }
             moved = true;
@@ -174,13 +205,12 @@ impl CollectiveTask {
 
     fn copy(
         &self,
-        i: usize,
+        round: &Round,
         src: Spot,
         dst: Spot,
         bytes: usize,
         cx: &mut Context,
     ) -> Result<Submission, EngineError> {
-        let round = &self.flight[i];
         // In place: the bytes are where they should be.
         if let (Some(from), Some(to)) = (self.pointer(src, round), self.pointer(dst, round))
             && from == to
@@ -193,14 +223,13 @@ impl CollectiveTask {
 
     fn reduce(
         &self,
-        i: usize,
+        round: &Round,
         srcs: &[Spot],
         dst: Spot,
         count: usize,
         last: bool,
         cx: &mut Context,
     ) -> Result<Submission, EngineError> {
-        let round = &self.flight[i];
         let mut sources = std::mem::take(&mut cx.sources);
         sources.clear();
         for src in srcs {
@@ -241,34 +270,5 @@ impl CollectiveTask {
         };
         let start = memory.block(block, self.call.block_bytes())?;
         Some(start.wrapping_add(done + offset))
-    }
-
-    /// Drop rounds that are through, and tell the others.
-    fn retire(&mut self, prepared: &Prepared, cx: &mut Context) -> Result<bool, EngineError> {
-        let mut told = None;
-        let mut moved = false;
-        while let Some(round) = self.flight.front()
-            && round.pending.is_none()
-            && round.at == prepared.acts(round.index).len()
-        {
-            let finished = round.number + 1;
-            if finished.is_multiple_of(prepared.finished_every) {
-                told = Some(finished);
-            }
-            self.flight.pop_front();
-            moved = true;
-        }
-        if let Some(finished) = told
-            && cx.ranks > 1
-        {
-            cx.engine.signal(Targets::All, FINISHED, finished)?;
-        }
-        Ok(moved)
-    }
-
-    /// Give the caller's memory back. Fails while a channel still uses it.
-    pub fn release(&mut self, cx: &mut Context) -> Result<(), EngineError> {
-        self.input.release(cx.engine.as_mut())?;
-        self.output.release(cx.engine.as_mut())
     }
 }

@@ -1,7 +1,10 @@
 //! What a task works with while it advances.
 
+use std::collections::VecDeque;
+
 use stepccl_engine::{Address, Completion, Engine, EngineError, Operation, Submission, Token};
 
+use crate::collective::Round;
 use crate::geometry::Geometry;
 use crate::rounds::{Await, Rounds};
 
@@ -48,6 +51,8 @@ pub(crate) struct Context {
     pub taken: Box<[u64]>,
     /// Scratch of reduces.
     pub sources: Vec<Address>,
+    /// Room for the rounds of the next collective; empty.
+    pub flight: VecDeque<Round>,
     completions: Vec<Completion>,
     in_progress: usize,
 }
@@ -71,6 +76,7 @@ impl Context {
             sent: vec![0; ranks as usize].into(),
             taken: vec![0; ranks as usize].into(),
             sources: Vec::new(),
+            flight: VecDeque::new(),
             completions: Vec::new(),
             in_progress: 0,
         }

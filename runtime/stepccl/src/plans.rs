@@ -145,6 +145,16 @@ impl Plans {
             return Ok(Arc::clone(program));
         }
         let program = Plan::new(collective, &self.topology, algorithm)?.program(self.rank);
+        // The cost model respects the limit; a plan that does not would write into other flags.
+        if program.flags > self.geometry.phases {
+            let (needs, has) = (program.flags, self.geometry.phases);
+            return Err(Error::NotSupported {
+                what: format!("{algorithm} for {collective} of {} ranks", self.topology.ranks()),
+                why: format!(
+                    "it needs {needs} flags and there are {has}; choose another STEPCCL_ALGORITHM"
+                ),
+            });
+        }
         let program = Arc::new(program);
         self.programs.insert((collective, algorithm), Arc::clone(&program));
         Ok(program)
