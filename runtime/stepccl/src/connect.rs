@@ -19,8 +19,9 @@ use crate::plans::Plans;
 use crate::progress::{Abort, Patience, Progress};
 use crate::{Config, Error};
 
-/// Looks before a thread sleeps, where every rank has a core: some 50 microseconds.
-const LOOKS: u32 = 2000;
+/// Looks before a thread sleeps, where every rank has a core: some 200 microseconds, which is more
+/// than a peer needs for a page, so that pages do not wait for a wake-up.
+const LOOKS: u32 = 8000;
 /// The same where ranks share cores: the peer needs the core to get anywhere.
 const LOOKS_SHARED: u32 = 20;
 /// Signal latency where ranks share cores: a switch of threads.
