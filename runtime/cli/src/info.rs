@@ -9,8 +9,8 @@ use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
 use serde::Serialize;
 use stepccl::{Algorithm, Communicator, Config, DType, MemoryStore, ReduceOp, Stats};
 
+use crate::memory;
 use crate::outcome::OutputError;
-use crate::{format, memory};
 
 /// How long the engine may take to come up.
 const LIMIT: Duration = Duration::from_secs(10);
@@ -163,7 +163,9 @@ fn environment() -> Vec<(String, String)> {
 }
 
 fn print(out: &mut impl Write, info: &Info) -> io::Result<()> {
-    let bytes = |bytes: Option<u64>, none: &str| bytes.map_or_else(|| none.into(), format::bytes);
+    let bytes = |bytes: Option<u64>, none: &str| {
+        bytes.map_or_else(|| none.into(), stepccl_plan::format_bytes)
+    };
     writeln!(out, "stepccl     {}, {}", info.version, info.architecture)?;
     writeln!(out, "kernel      {}, {} cores", info.kernel, info.cores)?;
     writeln!(out, "memory      {} available", bytes(info.memory_available_bytes, "unknown"))?;
@@ -177,7 +179,7 @@ fn print(out: &mut impl Write, info: &Info) -> io::Result<()> {
                 "                            copy {:.1} GB/s, add {:.1} GB/s, staging {} a rank of two",
                 measured.copy_gb_per_s,
                 measured.add_gb_per_s,
-                format::bytes(measured.staging_bytes_a_rank as u64)
+                stepccl_plan::format_bytes(measured.staging_bytes_a_rank as u64)
             )?;
         }
     }

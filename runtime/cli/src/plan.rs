@@ -8,8 +8,8 @@ use clap::value_parser;
 use stepccl::{Algorithm, Collective, DType, Topology};
 use stepccl_plan::{Figures, Limits, Plan, PlanError, choose, describe_rank};
 
+use crate::names;
 use crate::outcome::{BadArguments, OutputError};
-use crate::{format, names};
 
 /// Largest message: what one call can have.
 const MOST_BYTES: usize = 1 << 40;
@@ -72,7 +72,7 @@ fn staging(text: &str) -> Result<usize, String> {
 fn at_most(text: &str, most: usize) -> Result<usize, String> {
     let bytes = names::bytes(text)?;
     if bytes > most {
-        return Err(format!("must be at most {}", format::bytes(most as u64)));
+        return Err(format!("must be at most {}", stepccl_plan::format_bytes(most as u64)));
     }
     Ok(bytes)
 }
@@ -122,7 +122,7 @@ fn blocks(collective: Collective, ranks: u32) -> usize {
 /// Why there is no plan, one algorithm a line.
 fn refusal(args: &Args, error: PlanError) -> String {
     let PlanError::NothingFits { collective, reason } = error else { return error.to_string() };
-    let staging = format::bytes(args.staging as u64);
+    let staging = stepccl_plan::format_bytes(args.staging as u64);
     let mut text = format!("no plan for {collective} fits into --staging of {staging}; give more");
     for part in reason.split("; ") {
         // A reason may hold the separator itself.

@@ -5,7 +5,7 @@ mod lines;
 use std::fmt;
 use std::time::Duration;
 
-use crate::{Choice, Collective, Place, Plan, Program, Step, Verdict};
+use crate::{Choice, Collective, Place, Plan, Program, Step, Verdict, format_bytes};
 
 /// Most lines of steps that are shown.
 const MOST_LINES: usize = 40;
@@ -67,14 +67,24 @@ impl Description<'_> {
         }
         let data = plan.collective() != Collective::Barrier;
         if data {
-            writeln!(f, "  block         {} ({} {})", size(bytes), choice.count, choice.dtype)?;
+            writeln!(
+                f,
+                "  block         {} ({} {})",
+                format_bytes(bytes),
+                choice.count,
+                choice.dtype
+            )?;
         }
         writeln!(f, "  algorithm     {}", plan.algorithm())?;
         if data {
-            writeln!(f, "  page          {}", size(choice.page_bytes()))?;
+            writeln!(f, "  page          {}", format_bytes(choice.page_bytes()))?;
             writeln!(f, "  rounds        {}, up to {} in flight", choice.rounds, choice.depth)?;
             let areas = plural(program.areas, "area");
-            writeln!(f, "  staging       {} a rank, {areas} a page", size(choice.staging_bytes))?;
+            writeln!(
+                f,
+                "  staging       {} a rank, {areas} a page",
+                format_bytes(choice.staging_bytes)
+            )?;
         }
         let (predicted, bound) = (choice.predicted, choice.lower_bound);
         write!(f, "  predicted     {}", time(predicted))?;
@@ -90,7 +100,7 @@ impl Description<'_> {
         }
         let traffic = Traffic::of(program);
         let share = |parts: u64| {
-            size((u128::from(parts) * u128::from(bytes) / u128::from(program.parts)) as u64)
+            format_bytes((u128::from(parts) * u128::from(bytes) / u128::from(program.parts)) as u64)
         };
         let (pulled, pushed) = (share(traffic.pulled), share(traffic.pushed));
         writeln!(
@@ -107,7 +117,8 @@ impl Description<'_> {
             let name = row.algorithm;
             match &row.verdict {
                 Verdict::Possible { page_elements, depth, predicted } => {
-                    let page = size(*page_elements as u64 * self.choice.dtype.size() as u64);
+                    let page =
+                        format_bytes(*page_elements as u64 * self.choice.dtype.size() as u64);
                     let predicted = time(*predicted);
                     writeln!(f, "{mark} {name:<13} {predicted:>10} {page:>10} {depth:>6}")?;
                 }
@@ -144,20 +155,6 @@ impl Traffic {
 
 fn plural(number: u32, noun: &str) -> String {
     if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
-}
-
-/// Bytes with a binary unit.
-fn size(bytes: u64) -> String {
-    const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
-    let mut unit = 0;
-    let mut value = bytes as f64;
-    // What would be rounded to 1024 has the next unit.
-    while value >= 1023.95 && unit + 1 < UNITS.len() {
-        value /= 1024.0;
-        unit += 1;
-    }
-    let digits = if value.fract() == 0.0 { 0 } else { 1 };
-    format!("{value:.digits$} {}", UNITS[unit])
 }
 
 fn time(time: Duration) -> String {

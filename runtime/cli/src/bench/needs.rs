@@ -6,8 +6,8 @@ use stepccl::Config;
 use super::Args;
 use super::case::Case;
 use super::sizes::largest;
+use crate::memory;
 use crate::outcome::BadArguments;
-use crate::{format, memory};
 
 /// Staging of all ranks together, unless set.
 const STAGING_BYTES: u64 = 8 << 20;
@@ -30,8 +30,8 @@ pub(crate) fn check(args: &Args, config: &Config) -> Result<(), BadArguments> {
             "--maxbytes {} with --ranks {} needs about {} of memory and {} are free; give a smaller -e or fewer --ranks",
             args.max,
             args.ranks,
-            format::bytes(needed),
-            format::bytes(available)
+            stepccl_plan::format_bytes(needed),
+            stepccl_plan::format_bytes(available)
         )));
     }
     files(args.ranks)

@@ -66,7 +66,7 @@ impl<'a, W: Write> Report<'a, W> {
             "# stepccl {} {collective} ranks {ranks} engine {} staging {} a rank iters {iterations} warmup {warmup} check {check}",
             env!("CARGO_PKG_VERSION"),
             stats.engine,
-            format::bytes(stats.staging_bytes as u64),
+            stepccl_plan::format_bytes(stats.staging_bytes as u64),
         )?;
         writeln!(
             self.out,

@@ -10,7 +10,6 @@ use super::case::Case;
 use super::place::Place;
 use super::sizes::Size;
 use super::values::Values;
-use crate::format;
 
 /// Times of one size and form.
 #[derive(Clone, Copy, Debug)]
@@ -42,7 +41,7 @@ impl Row {
 pub(crate) enum TimingError {
     #[error(transparent)]
     Collective(#[from] stepccl::Error),
-    #[error("no memory for the buffers of size {}: {source}; give a smaller -e or raise the limit (ulimit -v)", format::bytes(*bytes as u64))]
+    #[error("no memory for the buffers of size {}: {source}; give a smaller -e or raise the limit (ulimit -v)", stepccl_plan::format_bytes(*bytes as u64))]
     Memory { bytes: usize, source: TryReserveError },
 }
 
