@@ -12,6 +12,10 @@ loom() {
         cargo test --quiet --locked --release -p stepccl-device --test loom
 }
 
+large_plans() {
+    cargo test --quiet --locked --release -p stepccl-plan --test verify -- --ignored
+}
+
 style() { scripts/python 2.15 -m pytest -q -p no:cacheprovider tests/style; }
 
 types() {

@@ -61,7 +61,7 @@ fn plans_of_many_ranks_are_right() {
 }
 
 /// Plans in which every rank talks to every other have a million steps and more: at 1,024 ranks
-/// the commonest, the others at 160.
+/// the commonest, the others at 160; `every_plan_of_1024_ranks_is_right` has them all.
 #[test]
 fn plans_of_many_steps_are_right() {
     let topology = Topology::uniform(1024, 1).unwrap();
@@ -105,5 +105,18 @@ proptest! {
         prop_assume!(!plans.is_empty());
         let plan = which.get(&plans[..]);
         prove_one(plan.collective(), &topology, plan.algorithm());
+    }
+}
+
+/// All that there are, at the largest size that is claimed.
+#[test]
+#[ignore = "a minute and a half in release mode; scripts/test runs it"]
+fn every_plan_of_1024_ranks_is_right() {
+    for nodes in [1, 128] {
+        let topology = Topology::uniform(1024, nodes).unwrap();
+        for plan in common::plans(&topology, &[700]) {
+            let report = prove_one(plan.collective(), &topology, plan.algorithm());
+            assert_eq!(report.ranks, 1024);
+        }
     }
 }
