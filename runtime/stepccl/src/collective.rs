@@ -7,11 +7,12 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use stepccl_engine::{Address, EngineError, Operation, Submission, Token};
+use stepccl_engine::{Address, Board, EngineError, Look, Operation, Submission, Token};
 use stepccl_plan::{ReduceOp, Targets};
 
 use crate::Call;
 use crate::bound::{Bound, Direction};
+use crate::called::Called;
 use crate::context::{Advance, Context, Failure};
 use crate::geometry::{FINISHED, STREAMING_BYTES};
 use crate::prepared::{Act, Prepared, Spot};
@@ -38,11 +39,22 @@ struct Sides {
     first: u64,
 }
 
+/// What this rank told the others of its call.
+#[derive(Debug)]
+struct Posted {
+    called: Called,
+    number: u64,
+    rung: bool,
+    /// Every rank was seen to have called the same.
+    agreed: bool,
+}
+
 /// A collective under way on one rank.
 #[derive(Debug)]
 pub(crate) struct CollectiveTask {
     sides: Sides,
     started: bool,
+    posted: Option<Posted>,
     free_from: u64,
     next: u64,
     flight: VecDeque<Round>,
@@ -58,6 +70,7 @@ impl CollectiveTask {
         Self {
             sides: Sides { call, prepared, input, output, first: 0 },
             started: false,
+            posted: None,
             free_from: 0,
             next: 0,
             flight: VecDeque::new(),
@@ -88,6 +101,9 @@ impl CollectiveTask {
 
     pub fn advance(&mut self, cx: &mut Context) -> Result<Advance, Failure> {
         if !self.started {
+            if cx.posts.are_used() && self.posted.is_none() && !self.post(cx)? {
+                return Ok(Advance::Idle);
+            }
             self.start(cx)?;
         }
         let mut moved = self.admit(cx)?;
@@ -99,11 +115,50 @@ impl CollectiveTask {
         }
         moved |= self.retire(cx)?;
         if self.flight.is_empty() && self.next == self.sides.prepared.rounds {
+            self.compare(cx)?;
             self.release(cx)?;
             cx.flight = std::mem::take(&mut self.flight);
             return Ok(Advance::Done);
         }
+        if !moved {
+            self.compare(cx)?;
+        }
         Ok(if moved { Advance::Moved } else { Advance::Idle })
+    }
+
+    /// Tell the others what is called; false where there is no room yet.
+    fn post(&mut self, cx: &mut Context) -> Result<bool, EngineError> {
+        if let Some(wait) = cx.posts.room(cx.engine.as_ref())? {
+            cx.waits.push(wait);
+            return Ok(false);
+        }
+        let (called, number) = (Called::of(&self.sides.call), cx.posts.take());
+        // SAFETY:
+        // - There are no parts.
+        unsafe { cx.engine.post(Board::Collective, number, called.0, &[])? };
+        self.posted = Some(Posted { called, number, rung: false, agreed: false });
+        Ok(true)
+    }
+
+    /// Compare with what the others called, as far as they have. Ranks that called something else
+    /// may have moved other bytes than this one, so nothing is done before this.
+    fn compare(&mut self, cx: &mut Context) -> Result<(), Failure> {
+        let Some(posted) = self.posted.as_mut().filter(|p| !p.agreed) else { return Ok(()) };
+        if !posted.rung {
+            posted.rung = true;
+            cx.engine.ring(Targets::All)?;
+        }
+        posted.agreed = true;
+        for rank in (0..cx.ranks).filter(|r| *r != cx.rank) {
+            match cx.engine.look(rank, Board::Collective, posted.number)? {
+                Look::Here(words) if words != posted.called.0 => {
+                    return Err(Failure::Calls { number: posted.number });
+                }
+                Look::Here(_) => cx.posts.saw(rank, posted.number),
+                Look::Absent | Look::Past => posted.agreed = false,
+            }
+        }
+        Ok(())
     }
 
     /// Start rounds as long as there are slots.

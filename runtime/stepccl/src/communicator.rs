@@ -9,10 +9,11 @@ use stepccl_plan::{Choice, Collective, DType};
 use crate::collective::CollectiveTask;
 use crate::config::{MAX_TIMEOUT, check_time};
 use crate::connect::{Connected, connect};
+use crate::eager::EagerTask;
 use crate::error::With;
 use crate::inner::Inner;
 use crate::pair::{Direction, PairTask};
-use crate::plans::Plans;
+use crate::plans::{Plans, Way};
 use crate::request::{Message, Request};
 use crate::stats::Stats;
 use crate::task::{COLLECTIVES, Entry, Identity, Task, recv_lane, send_lane};
@@ -119,7 +120,7 @@ impl Communicator {
     #[must_use]
     pub fn stats(&self) -> Stats {
         let Calls { plans, operations, message_bytes } = &*self.calls();
-        let mut algorithms: Vec<_> = plans.used().map(|(a, n)| (a.name(), n)).collect();
+        let mut algorithms: Vec<_> = plans.used().collect();
         algorithms.sort_unstable();
         Stats {
             engine: self.inner.engine,
@@ -152,7 +153,7 @@ impl Communicator {
         check_timeout(timeout)?;
         let bytes = call.message_bytes(self.rank(), self.ranks());
         let mut calls = self.calls();
-        let prepared = calls.plans.get(call.collective, call.dtype, call.count)?;
+        let way = calls.plans.get(call.collective, call.dtype, call.count)?;
         let sequence = calls.number(bytes);
         drop(calls);
         let identity = Identity {
@@ -166,8 +167,13 @@ impl Communicator {
         };
         // SAFETY:
         // - The callers of this function promise that the memory outlives the task.
-        let task = unsafe { CollectiveTask::new(call, prepared) };
-        Ok((COLLECTIVES, Task::Collective(task), identity))
+        let task = unsafe {
+            match way {
+                Way::Eager => Task::Eager(EagerTask::new(call)),
+                Way::Program(prepared) => Task::Collective(CollectiveTask::new(call, prepared)),
+            }
+        };
+        Ok((COLLECTIVES, task, identity))
     }
 
     fn message(

@@ -12,7 +12,7 @@ use stepccl_plan::{Figures, Topology};
 
 use crate::agreement::Agreement;
 use crate::context::Context;
-use crate::geometry::Geometry;
+use crate::geometry::{BoardShares, Geometry};
 use crate::measure;
 use crate::placement;
 use crate::plans::Plans;
@@ -73,8 +73,9 @@ pub(crate) fn connect(
         });
     }
 
-    let geometry = Geometry::new(ranks, staging_bytes);
-    let mut engine = open_engine(&mut mesh, geometry, staging_bytes, config, deadline)?;
+    let shares = BoardShares::of(ranks, staging_bytes);
+    let geometry = Geometry::new(ranks, shares.staging_bytes, true);
+    let mut engine = open_engine(&mut mesh, geometry, shares, config, deadline)?;
     let staging = (0..ranks)
         .map(|r| engine.staging(r).map(|s| s.base))
         .collect::<Option<Box<[Address]>>>()
@@ -99,7 +100,15 @@ pub(crate) fn connect(
         progress: Progress::new(context, name.to_owned(), Arc::clone(&abort)),
         abort,
         patience: Patience { looks: if shared { LOOKS_SHARED } else { LOOKS } },
-        plans: Plans::new(rank, topology, figures, geometry, reduce_sources, config),
+        plans: Plans::new(
+            rank,
+            topology,
+            figures,
+            geometry,
+            reduce_sources,
+            shares.collective.bytes,
+            config,
+        ),
         staging_bytes,
     })
 }
@@ -107,14 +116,16 @@ pub(crate) fn connect(
 fn open_engine(
     mesh: &mut Mesh,
     geometry: Geometry,
-    staging_bytes: usize,
+    shares: BoardShares,
     config: &Config,
     deadline: Instant,
 ) -> Result<Box<dyn Engine>, Error> {
     let host = HostConfig {
         // One more than plans and pairs use, for the measurement at start.
         flags: geometry.flags() + 1,
-        staging_bytes: staging_bytes as u64,
+        board: shares.collective,
+        pair_board: shares.pair,
+        staging_bytes: shares.staging_bytes as u64,
         channels: config.channels,
         channel_min_bytes: config.channel_min_bytes as u64,
         ..HostConfig::new(mesh.rank, mesh.ranks)

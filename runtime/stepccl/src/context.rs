@@ -2,11 +2,14 @@
 
 use std::collections::VecDeque;
 
-use stepccl_engine::{Address, Completion, Engine, EngineError, Operation, Submission, Token};
+use stepccl_engine::{
+    Address, Completion, Engine, EngineError, Operation, Part, Submission, Token,
+};
 
 use crate::collective::Round;
 use crate::geometry::Geometry;
-use crate::rounds::{Await, Rounds};
+use crate::posts::Posts;
+use crate::rounds::{Await, Rounds, Sign};
 
 /// What came of letting a task advance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,6 +27,8 @@ pub(crate) enum Advance {
 pub(crate) enum Failure {
     /// The engine refused or failed.
     Engine(EngineError),
+    /// Ranks called different collectives as number `number`.
+    Calls { number: u64 },
     /// A message of another size or tag than expected arrived.
     Mismatch { sent_bytes: u64, sent_tag: i32 },
 }
@@ -42,6 +47,7 @@ pub(crate) struct Context {
     pub ranks: u32,
     pub geometry: Geometry,
     pub rounds: Rounds,
+    pub posts: Posts,
     /// First byte of each rank's staging.
     pub staging: Box<[Address]>,
     /// What keeps the tasks of this pass from moving.
@@ -49,8 +55,9 @@ pub(crate) struct Context {
     /// Slots filled for each peer, and emptied of each peer.
     pub sent: Box<[u64]>,
     pub taken: Box<[u64]>,
-    /// Scratch of reduces.
+    /// Scratch of reduces and of posts.
     pub sources: Vec<Address>,
+    pub parts: Vec<Part>,
     /// Room for the rounds of the next collective; empty.
     pub flight: VecDeque<Round>,
     completions: Vec<Completion>,
@@ -65,8 +72,11 @@ impl Context {
         geometry: Geometry,
         staging: Box<[Address]>,
     ) -> Self {
+        let posts = Posts::new(rank, ranks, engine.as_ref());
         Self {
             engine,
+            posts,
+            parts: Vec::new(),
             rank,
             ranks,
             geometry,
@@ -115,7 +125,11 @@ impl Context {
     }
 
     pub fn wait_for(&mut self, rank: u32, flag: u32, value: u64) {
-        self.waits.push(Await { rank, flag, value, lane: 0 });
+        self.waits.push(Await { rank, sign: Sign::Flag { flag, value }, lane: 0 });
+    }
+
+    pub fn wait_for_post(&mut self, rank: u32, number: u64) {
+        self.waits.push(Await { rank, sign: Sign::Post(number), lane: 0 });
     }
 
     /// Operations that channels still work on.

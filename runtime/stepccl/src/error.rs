@@ -132,6 +132,21 @@ pub enum Error {
         /// How long the operation had been waiting.
         waited: Duration,
     },
+    /// Ranks called different collectives where all must call the same. The communicator is broken
+    /// on every rank.
+    #[error(
+        "{operation}: ranks differ in collective #{number} of the communicator: {calls}. Every rank \
+         must call the same collectives in the same order, with the same type, count, operation \
+         and root"
+    )]
+    CallMismatch {
+        /// What ran when it was found.
+        operation: Box<OperationName>,
+        /// Number of the collective in which they differ, from 0.
+        number: u64,
+        /// Who called what.
+        calls: Calls,
+    },
     /// A message does not fit the receive that was posted for it.
     #[error(
         "{operation}: rank {peer} sent {sent_bytes} bytes with tag {sent_tag}, this recv expects \
@@ -212,6 +227,19 @@ pub enum Error {
         /// What the system said.
         message: String,
     },
+}
+
+/// Who called what.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Calls(pub Vec<(Ranks, String)>);
+
+impl fmt::Display for Calls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, (ranks, call)) in self.0.iter().enumerate() {
+            write!(f, "{}{ranks} called {call}", if i == 0 { "" } else { "; " })?;
+        }
+        Ok(())
+    }
 }
 
 /// A list of ranks, short in print.

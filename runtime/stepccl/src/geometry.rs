@@ -5,10 +5,49 @@
 //! flags:    | finished | phases of collectives | sent to each peer | taken from each peer     |
 //! ```
 //!
-//! Small messages have slots of their own at fixed places, so that one follows the other without
+//! Small messages go through boards, or, where the engine has none, have slots of their own at fixed places, so that one follows the other without
 //! waiting for slow readers; large ones share out the rest anew for every operation.
 
-/// Slots of small messages.
+use stepccl_engine::BoardShape;
+
+/// Posts of the board of collectives.
+const POSTS: u32 = 8;
+/// Posts of the board of a pair, where ranks are few and where they are many.
+const PAIR_POSTS: (u32, u32) = (8, 4);
+/// More ranks than this are many.
+const FEW_RANKS: u32 = 64;
+/// Most data of a post of a pair.
+const MAX_PAIR_POST_BYTES: usize = 2048;
+/// Bytes of a post that are not data.
+const POST_WORDS: usize = 24;
+
+/// Boards of one rank, from a share of its staging.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct BoardShares {
+    pub collective: BoardShape,
+    pub pair: BoardShape,
+    /// What is left.
+    pub staging_bytes: usize,
+}
+
+impl BoardShares {
+    /// Take the boards of `ranks` ranks from `staging_bytes` (as for [`Geometry::new`]).
+    pub fn of(ranks: u32, staging_bytes: usize) -> Self {
+        let line = |bytes: usize| (bytes / 64 * 64).max(64);
+        let post = line(staging_bytes / 16 / POSTS as usize);
+        let pair_posts = if ranks <= FEW_RANKS { PAIR_POSTS.0 } else { PAIR_POSTS.1 };
+        let places = pair_posts as usize * ranks.max(1) as usize;
+        let pair_post = line(staging_bytes / 32 / places).min(MAX_PAIR_POST_BYTES + 64);
+        let taken = (post * POSTS as usize).next_multiple_of(64) + pair_post * places;
+        Self {
+            collective: BoardShape { posts: POSTS, bytes: post - POST_WORDS },
+            pair: BoardShape { posts: pair_posts, bytes: pair_post - POST_WORDS },
+            staging_bytes: staging_bytes.saturating_sub(taken) / 4096 * 4096,
+        }
+    }
+}
+
+/// Slots of small messages, where the engine has no board for them.
 pub(crate) const SMALL_SLOTS: u64 = 8;
 /// A small round says "finished" only every so many rounds: readers are never more behind than
 /// this plus what they have not read, and that must stay below `SMALL_SLOTS`.
@@ -36,11 +75,13 @@ pub(crate) struct Geometry {
 }
 
 impl Geometry {
-    /// Share out `staging_bytes` (at least 64 KiB, and 1 KiB a rank) for `ranks` ranks.
-    pub fn new(ranks: u32, staging_bytes: usize) -> Self {
+    /// Share out `staging_bytes` (at least 64 KiB, and 1 KiB a rank; with `boards`, what they left
+    /// of it) for `ranks` ranks.
+    pub fn new(ranks: u32, staging_bytes: usize, boards: bool) -> Self {
         let line = |bytes: usize| bytes / 64 * 64;
         let peers = (ranks as usize).saturating_sub(1).max(1);
-        let small_slot_bytes = line(staging_bytes / 16 / SMALL_SLOTS as usize);
+        let small_slot_bytes =
+            if boards { 0 } else { line(staging_bytes / 16 / SMALL_SLOTS as usize) };
         let large_offset = small_slot_bytes * SMALL_SLOTS as usize;
         let pair_slot_bytes = line(staging_bytes / 4 / peers / PAIR_SLOTS as usize).max(128);
         let pair_bytes = pair_slot_bytes * PAIR_SLOTS as usize * peers;
@@ -99,7 +140,7 @@ mod tests {
         for ranks in [1, 2, 3, 8, 64, 128] {
             for staging in [64 << 10, 128 << 10, 1 << 20, 4 << 20, 64 << 20] {
                 let staging = staging.max(ranks as usize * 1024);
-                let g = Geometry::new(ranks, staging);
+                let g = Geometry::new(ranks, staging, false);
                 let peers = ranks.max(2) - 1;
                 assert!(g.small_slot_bytes >= 64);
                 assert!(g.large_offset >= g.small_slot_bytes * SMALL_SLOTS as usize);
@@ -126,7 +167,7 @@ mod tests {
 
     #[test]
     fn flags_are_distinct() {
-        let g = Geometry::new(5, 1 << 20);
+        let g = Geometry::new(5, 1 << 20, false);
         let mut flags = vec![FINISHED];
         flags.extend((0..g.phases).map(|p| g.phase_flag(p)));
         flags.extend((0..5).map(|r| g.sent_flag(r)));

@@ -87,6 +87,23 @@ impl Memory {
         }
     }
 
+    /// First byte and length of each piece that lies in one.
+    pub(crate) fn ranges_mut(
+        &self,
+        blocks: u32,
+        block_bytes: usize,
+    ) -> impl Iterator<Item = (*mut u8, usize)> + '_ {
+        let (list, len) = match self {
+            _ if blocks == 0 || block_bytes == 0 => (&[][..], 0),
+            Self::None => (&[][..], 0),
+            Self::Contiguous(base) => {
+                (std::slice::from_ref(base), block_bytes.saturating_mul(blocks as usize))
+            }
+            Self::Blocks(blocks) => (&blocks[..], block_bytes),
+        };
+        list.iter().map(move |p| (*p, len))
+    }
+
     /// Byte ranges of the blocks, `(start, end)`.
     pub(crate) fn ranges(
         &self,

@@ -7,6 +7,7 @@ use stepccl_plan::{
     Algorithm, Choice, Collective, DType, Figures, Limits, Plan, Program, Topology, choose,
 };
 
+use crate::eager::posted_bytes;
 use crate::geometry::Geometry;
 use crate::prepared::Prepared;
 use crate::{Config, Error};
@@ -21,6 +22,15 @@ struct Key {
     count: usize,
 }
 
+/// How a collective of some size runs.
+#[derive(Clone, Debug)]
+pub(crate) enum Way {
+    /// As posts on boards, which carry the data.
+    Eager,
+    /// By a program.
+    Program(Arc<Prepared>),
+}
+
 /// Programs of one rank.
 #[derive(Debug)]
 pub(crate) struct Plans {
@@ -33,9 +43,11 @@ pub(crate) struct Plans {
     algorithm: Option<Algorithm>,
     reduce_sources: u32,
     programs: HashMap<(Collective, Algorithm), Arc<Program>>,
-    prepared: HashMap<Key, Arc<Prepared>>,
-    last: Option<(Key, Arc<Prepared>)>,
-    used: HashMap<Algorithm, u64>,
+    ways: HashMap<Key, Way>,
+    last: Option<(Key, Way)>,
+    used: HashMap<&'static str, u64>,
+    /// Bytes of data that a post may have; 0 where there are no boards.
+    eager_bytes: usize,
 }
 
 impl Plans {
@@ -45,6 +57,7 @@ impl Plans {
         figures: Figures,
         geometry: Geometry,
         reduce_sources: u32,
+        eager_bytes: usize,
         config: &Config,
     ) -> Self {
         Self {
@@ -57,38 +70,67 @@ impl Plans {
             algorithm: config.algorithm,
             reduce_sources,
             programs: HashMap::new(),
-            prepared: HashMap::new(),
+            ways: HashMap::new(),
             last: None,
             used: HashMap::new(),
+            eager_bytes,
         }
     }
 
-    /// The program for this collective and size.
+    /// How to run this collective of this size.
     pub fn get(
         &mut self,
         collective: Collective,
         dtype: DType,
         count: usize,
-    ) -> Result<Arc<Prepared>, Error> {
+    ) -> Result<Way, Error> {
         let key = Key { collective, dtype, count };
-        if let Some((last, prepared)) = &self.last
+        if let Some((last, way)) = &self.last
             && *last == key
         {
-            return Ok(Arc::clone(prepared));
+            return Ok(way.clone());
         }
-        let prepared = match self.prepared.get(&key) {
-            Some(prepared) => Arc::clone(prepared),
+        let way = match self.ways.get(&key) {
+            Some(way) => way.clone(),
             None => {
-                let prepared = Arc::new(self.prepare(key)?);
-                if self.prepared.len() >= REMEMBERED {
-                    self.prepared.clear();
+                let way = self.prepare(key)?;
+                if self.ways.len() >= REMEMBERED {
+                    self.ways.clear();
                 }
-                self.prepared.insert(key, Arc::clone(&prepared));
-                prepared
+                self.ways.insert(key, way.clone());
+                way
             }
         };
-        self.last = Some((key, Arc::clone(&prepared)));
-        Ok(prepared)
+        self.last = Some((key, way.clone()));
+        Ok(way)
+    }
+
+    /// Whether posts are the faster way, as far as they can be. The same on every rank: the
+    /// figures are those of rank 0, and what rank has which part does not matter.
+    fn is_eager(&self, key: Key, choice: &Choice) -> bool {
+        let ranks = self.topology.ranks();
+        let block = key.count.saturating_mul(key.dtype.size());
+        let posted = posted_bytes(key.collective, block, ranks);
+        if ranks == 1 || self.eager_bytes == 0 || posted > self.eager_bytes {
+            return false;
+        }
+        // What the user asked for is done, where it can be.
+        if self.algorithm.is_some_and(|a| a.supports(key.collective, &self.topology)) {
+            return false;
+        }
+        let sources = match key.collective {
+            Collective::Broadcast { .. } | Collective::Scatter { .. } => 1.0,
+            Collective::Barrier => 0.0,
+            _ => f64::from(ranks),
+        };
+        let rate = if key.collective.reduces() {
+            self.figures.reduce_bytes_per_second
+        } else {
+            self.figures.copy_bytes_per_second
+        };
+        let (posted, taken) = (posted as f64, sources * block as f64);
+        let seconds = posted / self.figures.copy_bytes_per_second + taken / rate;
+        seconds.mul_add(1e9, self.figures.local.latency_ns) <= choice.predicted.as_secs_f64() * 1e9
     }
 
     /// What the cost model says about this collective and size.
@@ -110,8 +152,12 @@ impl Plans {
         Ok(choose(collective, &self.topology, count, dtype, &self.figures, &limits)?)
     }
 
-    fn prepare(&mut self, key: Key) -> Result<Prepared, Error> {
+    fn prepare(&mut self, key: Key) -> Result<Way, Error> {
         let choice = self.choice(key.collective, key.dtype, key.count)?;
+        if self.is_eager(key, &choice) {
+            *self.used.entry("eager").or_default() += 1;
+            return Ok(Way::Eager);
+        }
         let program = self.program(key.collective, choice.algorithm)?;
         let size = key.dtype.size();
         let depth = self.depth.unwrap_or(choice.depth);
@@ -132,7 +178,9 @@ impl Plans {
                 ),
             ));
         }
-        Ok(Prepared::new(&program, &self.geometry, key.dtype, key.count, page, depth))
+        let (dtype, count) = (key.dtype, key.count);
+        let prepared = Prepared::new(&program, &self.geometry, dtype, count, page, depth);
+        Ok(Way::Program(Arc::new(prepared)))
     }
 
     fn program(
@@ -140,7 +188,7 @@ impl Plans {
         collective: Collective,
         algorithm: Algorithm,
     ) -> Result<Arc<Program>, Error> {
-        *self.used.entry(algorithm).or_default() += 1;
+        *self.used.entry(algorithm.name()).or_default() += 1;
         if let Some(program) = self.programs.get(&(collective, algorithm)) {
             return Ok(Arc::clone(program));
         }
@@ -161,8 +209,8 @@ impl Plans {
     }
 
     /// How many sizes each algorithm was chosen for.
-    pub fn used(&self) -> impl Iterator<Item = (Algorithm, u64)> + '_ {
-        self.used.iter().map(|(algorithm, sizes)| (*algorithm, *sizes))
+    pub fn used(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
+        self.used.iter().map(|(name, sizes)| (*name, *sizes))
     }
 
     pub const fn figures(&self) -> &Figures {

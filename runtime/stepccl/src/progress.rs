@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use stepccl_engine::{Engine, EngineError, LostPeer, RankState};
+use stepccl_engine::{Board, Engine, EngineError, Look, LostPeer, RankState};
 
+use crate::called::Called;
 use crate::context::{Advance, Context, Failure};
-use crate::error::{Error, LossReason, OperationName, Ranks, With};
-use crate::rounds::Await;
+use crate::error::{Calls, Error, LossReason, OperationName, Ranks, With};
 use crate::task::{Entry, Identity, Task};
 use crate::work::{Ended, Outcome};
 
@@ -224,11 +224,10 @@ impl Progress {
         loop {
             looks += 1;
             std::hint::spin_loop();
-            let there = |w: &Await| engine.flag(w.rank, w.flag).map_or(true, |v| v >= w.value);
             if looks >= most
                 || self.cx.waits.is_empty()
                 || self.cx.in_progress() > 0
-                || self.cx.waits.iter().any(there)
+                || self.cx.waits.iter().any(|w| w.is_over(engine))
                 || queued.load(Ordering::Acquire) > 0
             {
                 return looks;
@@ -271,9 +270,7 @@ impl Progress {
         self.examine(own, now)?;
         let left = limit.map_or(PARK, |l| l.saturating_duration_since(now).min(PARK));
         let waits = std::mem::take(&mut self.cx.waits);
-        let mut ready = |engine: &dyn Engine| {
-            waits.iter().any(|w| engine.flag(w.rank, w.flag).is_ok_and(|v| v >= w.value))
-        };
+        let mut ready = |engine: &dyn Engine| waits.iter().any(|w| w.is_over(engine));
         let parked = self.cx.engine.park(&mut ready, left);
         self.cx.waits = waits;
         parked.map_err(|source| self.fatal_of_first(&Failure::Engine(source), own))
@@ -306,14 +303,15 @@ impl Progress {
                 waiting_for,
                 running: false,
             };
-            return Err(Box::new(Fatal { error, culprit, operation: Some(late.sequence) }));
+            let fatal = Box::new(Fatal { error, culprit, operation: Some(late.sequence) });
+            return Err(self.or_mismatch(fatal, late));
         }
         if self.looked_at_peers.is_none_or(|t| now.saturating_duration_since(t) >= HEALTH) {
             self.looked_at_peers = Some(now);
             if let Some((lost, lane)) = self.lost_peer()
                 && let Some((_, needs)) = self.under_way(own).find(|(l, _)| *l == lane)
             {
-                return Err(self.peer_lost(lost, needs, now));
+                return Err(self.or_mismatch(self.peer_lost(lost, needs, now), needs));
             }
         }
         Ok(())
@@ -326,7 +324,7 @@ impl Progress {
         let engine = self.cx.engine.as_ref();
         // After the look at the peers: what a peer signalled before it left has arrived by now.
         let open: Vec<_> = (self.cx.waits.iter())
-            .filter(|w| engine.flag(w.rank, w.flag).is_ok_and(|value| value < w.value))
+            .filter(|w| !w.is_over(engine))
             .collect();
         let any = open.first()?.lane;
         let awaited = |l: &LostPeer| open.iter().find(|w| w.rank == l.rank).map(|w| w.lane);
@@ -383,6 +381,7 @@ impl Progress {
         let operation = self.name_of(identity);
         match failure {
             Failure::Engine(source) => self.engine_error(&operation, source),
+            Failure::Calls { number } => self.differ(&operation, *number),
             Failure::Mismatch { sent_bytes, sent_tag } => Error::MessageMismatch {
                 peer: match identity.with {
                     Some(With::Peer(peer) | With::Root(peer)) => peer,
@@ -395,6 +394,41 @@ impl Progress {
                 operation: Box::new(operation),
             },
         }
+    }
+
+    /// Who called what as collective `number`.
+    fn differ(&self, operation: &OperationName, number: u64) -> Error {
+        let mut calls: Vec<(Ranks, String)> = Vec::new();
+        for rank in 0..self.cx.ranks {
+            let call = match self.cx.engine.look(rank, Board::Collective, number) {
+                Ok(Look::Here(words)) => Called(words).to_string(),
+                Ok(Look::Absent) => "nothing yet".to_owned(),
+                Ok(Look::Past) | Err(_) => "something that is not known any more".to_owned(),
+            };
+            match calls.iter_mut().find(|(_, c)| *c == call) {
+                Some((Ranks(ranks), _)) => ranks.push(rank),
+                None => calls.push((Ranks(vec![rank]), call)),
+            }
+        }
+        Error::CallMismatch { operation: Box::new(operation.clone()), number, calls: Calls(calls) }
+    }
+
+    /// A late or lost peer may be so because ranks called different collectives: that is the error
+    /// to tell then. Only what still stands on the boards is known.
+    fn or_mismatch(&self, fatal: Box<Fatal>, identity: &Identity) -> Box<Fatal> {
+        let words = |rank, number| self.cx.engine.look(rank, Board::Collective, number);
+        for number in self.cx.posts.standing() {
+            let Ok(own @ Look::Here(_)) = words(self.cx.rank, number) else { continue };
+            let culprit = (0..self.cx.ranks).find(|rank| match words(*rank, number) {
+                Ok(theirs @ Look::Here(_)) => theirs != own,
+                _ => false,
+            });
+            if let Some(culprit) = culprit {
+                let error = self.differ(&self.name_of(identity), number);
+                return Box::new(Fatal { error, culprit, operation: fatal.operation });
+            }
+        }
+        fatal
     }
 
     fn engine_error(&self, operation: &OperationName, source: &EngineError) -> Error {

@@ -3,19 +3,40 @@
 //! Rounds of all collectives of a communicator are numbered through, the same on every rank. A
 //! rank may write a slot only when every rank has finished the round that used it before.
 
-use stepccl_engine::{Engine, EngineError};
+use stepccl_engine::{Board, Engine, EngineError, Look};
 
 use crate::geometry::{FINISHED, SMALL_SLOTS};
 use crate::prepared::{Prepared, Slots};
 
-/// Number of a flag that is waited for, and the value at which the wait ends.
+/// What of a rank is waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sign {
+    /// A flag reaches a value.
+    Flag { flag: u32, value: u64 },
+    /// A post on the board of collectives.
+    Post(u64),
+}
+
+/// A wait for a sign of a rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Await {
     pub rank: u32,
-    pub flag: u32,
-    pub value: u64,
+    pub sign: Sign,
     /// Lane of the operation that waits; told by who drives the lanes.
     pub lane: usize,
+}
+
+impl Await {
+    /// Whether the wait is over; an engine that cannot tell ends it too.
+    #[inline]
+    pub fn is_over(&self, engine: &dyn Engine) -> bool {
+        match self.sign {
+            Sign::Flag { flag, value } => engine.flag(self.rank, flag).map_or(true, |v| v >= value),
+            Sign::Post(number) => engine
+                .look(self.rank, Board::Collective, number)
+                .map_or(true, |look| look != Look::Absent),
+        }
+    }
 }
 
 /// Round numbers of one rank.
@@ -93,7 +114,8 @@ impl Rounds {
                 *known = (*known).max(engine.flag(rank as u32, FINISHED)?);
                 if *known < needed {
                     let rank = rank as u32;
-                    return Ok(Some(Await { rank, flag: FINISHED, value: needed, lane: 0 }));
+                    let sign = Sign::Flag { flag: FINISHED, value: needed };
+                    return Ok(Some(Await { rank, sign, lane: 0 }));
                 }
             }
             all = all.min(*known);

@@ -7,6 +7,7 @@ use stepccl_engine::EngineError;
 
 use crate::collective::CollectiveTask;
 use crate::context::{Advance, Context, Failure};
+use crate::eager::EagerTask;
 use crate::error::With;
 use crate::pair::PairTask;
 use crate::work::{Keep, WorkState};
@@ -14,6 +15,7 @@ use crate::work::{Keep, WorkState};
 /// What an operation does.
 #[derive(Debug)]
 pub(crate) enum Task {
+    Eager(EagerTask),
     Collective(CollectiveTask),
     Pair(PairTask),
 }
@@ -21,6 +23,7 @@ pub(crate) enum Task {
 impl Task {
     pub fn advance(&mut self, cx: &mut Context) -> Result<Advance, Failure> {
         match self {
+            Self::Eager(task) => task.advance(cx),
             Self::Collective(task) => task.advance(cx),
             Self::Pair(task) => task.advance(cx),
         }
@@ -28,6 +31,8 @@ impl Task {
 
     pub fn release(&mut self, cx: &mut Context) -> Result<(), EngineError> {
         match self {
+            // Its memory is touched within calls only.
+            Self::Eager(_) => Ok(()),
             Self::Collective(task) => task.release(cx),
             Self::Pair(task) => task.release(cx),
         }

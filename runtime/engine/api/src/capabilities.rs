@@ -28,6 +28,10 @@ pub struct Counters {
     pub channel_operations: u64,
     /// Submissions answered with `Full`.
     pub full: u64,
+    /// Short messages put up on boards.
+    pub posts: u64,
+    /// Bytes of their data.
+    pub posted_bytes: u64,
     /// Signals raised.
     pub signals: u64,
     /// Times a park went to sleep in the kernel.

@@ -1,6 +1,6 @@
 //! Why an engine refused.
 
-use crate::Address;
+use crate::{Address, Board};
 
 /// Why an engine refused or lost an operation.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -75,6 +75,18 @@ pub enum EngineError {
         flag: u32,
         /// Flags a rank has.
         flags: u32,
+    },
+    /// There is no such board, or its posts are too short.
+    #[error("post {number} of {bytes} bytes on board {board:?}: {limit} bytes are possible")]
+    NoPost {
+        /// Which board.
+        board: Board,
+        /// Which post.
+        number: u64,
+        /// Bytes asked for.
+        bytes: usize,
+        /// Bytes a post has; 0 where there is no such board.
+        limit: usize,
     },
     /// A reduce with no source or too many.
     #[error("a reduce of {sources} sources; 1 to {limit} are possible")]

@@ -7,6 +7,7 @@
 #![forbid(unsafe_op_in_unsafe_fn)]
 
 mod address;
+mod board;
 mod capabilities;
 #[cfg(feature = "conformance")]
 pub mod conformance;
@@ -22,6 +23,7 @@ use std::time::Duration;
 use stepccl_plan::Targets;
 
 pub use address::{Address, RegionId};
+pub use board::{Board, BoardShape, Combination, Look, Part, PartMut};
 pub use capabilities::{Capabilities, Counters};
 pub use error::EngineError;
 pub use meter::{Count, Meter};
@@ -134,6 +136,100 @@ pub trait Engine: Send + fmt::Debug {
     ///
     /// [`EngineError::UnknownFlag`].
     fn flag(&self, from: u32, flag: u32) -> Result<u64, EngineError>;
+
+    /// Size of a board, where this engine has boards: then short messages go through them.
+    fn board(&self, board: Board) -> Option<BoardShape> {
+        let _ = board;
+        None
+    }
+
+    /// Put up post `number` on an own board: `words`, and the bytes of all `parts` one behind the
+    /// other. Numbers of a board only grow. Does not wake anybody: [`ring`](Self::ring) does.
+    ///
+    /// # Safety
+    ///
+    /// Every part must be valid for reads during the call.
+    ///
+    /// # Errors
+    ///
+    /// [`EngineError::NoPost`] where there is no such board, or no room for so many bytes.
+    unsafe fn post(
+        &mut self,
+        board: Board,
+        number: u64,
+        words: [u64; 2],
+        parts: &[Part],
+    ) -> Result<(), EngineError> {
+        let bytes = parts.iter().map(|p| p.bytes).sum();
+        let _ = words;
+        Err(EngineError::NoPost { board, number, bytes, limit: 0 })
+    }
+
+    /// Wake those of `to` who sleep, so that they see the posts made so far.
+    ///
+    /// # Errors
+    ///
+    /// The system refused.
+    fn ring(&mut self, to: Targets) -> Result<(), EngineError> {
+        let _ = to;
+        Ok(())
+    }
+
+    /// Look for post `number` on a board of rank `from`. Where it is there, its data is visible,
+    /// and so is what that rank did before.
+    ///
+    /// # Errors
+    ///
+    /// [`EngineError::NoPost`].
+    fn look(&self, from: u32, board: Board, number: u64) -> Result<Look, EngineError> {
+        let _ = from;
+        Err(EngineError::NoPost { board, number, bytes: 0, limit: 0 })
+    }
+
+    /// Copy `bytes` bytes at `offset` of the data of post `number` of rank `from` to `dst`. The
+    /// post was found to be there, and cannot be replaced meanwhile.
+    ///
+    /// # Safety
+    ///
+    /// `dst` must be valid for writes of so many bytes.
+    ///
+    /// # Errors
+    ///
+    /// [`EngineError::NoPost`].
+    unsafe fn fetch(
+        &mut self,
+        from: u32,
+        board: Board,
+        number: u64,
+        offset: usize,
+        dst: PartMut,
+    ) -> Result<(), EngineError> {
+        let _ = (from, offset);
+        Err(EngineError::NoPost { board, number, bytes: dst.bytes, limit: 0 })
+    }
+
+    /// Combine elements at `offset` of the data of post `number` on the collective board of every
+    /// rank, in order of rank, into `dst`. All were found to be there, as for
+    /// [`fetch`](Self::fetch).
+    ///
+    /// # Safety
+    ///
+    /// `dst` must be valid for writes of all elements.
+    ///
+    /// # Errors
+    ///
+    /// [`EngineError::NoPost`].
+    unsafe fn combine(
+        &mut self,
+        number: u64,
+        offset: usize,
+        dst: *mut u8,
+        how: Combination,
+    ) -> Result<(), EngineError> {
+        let _ = (offset, dst);
+        let bytes = how.count * how.dtype.size();
+        Err(EngineError::NoPost { board: Board::Collective, number, bytes, limit: 0 })
+    }
 
     /// Sleep until a rank signals this one, a completion arrives, [`Wake::wake`] is called or
     /// `limit` is over. May return early. A signal between the last look at a flag and `park`

@@ -2,10 +2,11 @@
 
 use std::os::fd::OwnedFd;
 
+use stepccl_engine::BoardShape;
 use stepccl_memory::Segment;
 
 use crate::HostError;
-use crate::layout::Layout;
+use crate::layout::{Boards, Layout};
 
 /// Most ranks of one engine.
 pub const MAX_RANKS: u32 = 4096;
@@ -23,6 +24,10 @@ pub struct HostConfig {
     pub ranks: u32,
     /// Flags of a rank; at most 65,536.
     pub flags: u32,
+    /// Board for short messages of collectives; no posts: there is none.
+    pub board: BoardShape,
+    /// Board for short messages to each peer, likewise.
+    pub pair_board: BoardShape,
     /// Staging of a rank in bytes; at most 2^32.
     pub staging_bytes: u64,
     /// Worker threads that copy beside the calling thread; at most [`MAX_CHANNELS`]. With 0,
@@ -33,13 +38,15 @@ pub struct HostConfig {
 }
 
 impl HostConfig {
-    /// A rank of `ranks` with 64 flags, 1 MiB of staging and no channels.
+    /// A rank of `ranks` with 64 flags, boards of 8 short posts, 1 MiB of staging and no channels.
     #[must_use]
     pub const fn new(rank: u32, ranks: u32) -> Self {
         Self {
             rank,
             ranks,
             flags: 64,
+            board: BoardShape { posts: 8, bytes: 4096 - 24 },
+            pair_board: BoardShape { posts: 8, bytes: 128 - 24 },
             staging_bytes: 1 << 20,
             channels: 0,
             channel_min_bytes: DEFAULT_CHANNEL_MIN_BYTES,
@@ -67,7 +74,8 @@ impl HostConfig {
                 limit: MAX_CHANNELS,
             });
         }
-        Layout::new(self.flags, self.staging_bytes)
+        let boards = Boards { collective: self.board, pair: self.pair_board };
+        Layout::new(ranks, self.flags, boards, self.staging_bytes)
     }
 }
 

@@ -5,8 +5,8 @@ use std::sync::atomic::{Ordering, fence};
 use std::time::Duration;
 
 use stepccl_engine::{
-    Address, Capabilities, Completion, Count, Engine, EngineError, LostPeer, Meter, Operation,
-    RankState, RegionId, Staging, Submission, UserMemory, Wake,
+    Address, Board, BoardShape, Capabilities, Combination, Completion, Count, Engine, EngineError,
+    Look, LostPeer, Meter, Operation, Part, PartMut, RankState, RegionId, Staging, Submission, UserMemory, Wake,
 };
 use stepccl_memory::{MemoryError, Segment, futex};
 use stepccl_plan::{DType, ReduceOp, Targets};
@@ -16,8 +16,10 @@ use crate::config::{HostConfig, PeerLink};
 use crate::header;
 use crate::kernel;
 use crate::lane::Lane;
+use crate::lanes;
 use crate::layout::{Layout, STATE};
 use crate::liveness::{self, Peer};
+use crate::post::Post;
 use crate::region::Registry;
 use crate::waker::HostWaker;
 use crate::{HostError, check};
@@ -77,7 +79,7 @@ impl HostEngine {
     /// [`HostEngine::create_segment`].
     pub fn new(config: HostConfig, own: Segment, peers: Vec<PeerLink>) -> Result<Self, HostError> {
         let layout = config.layout()?;
-        let (lanes, peers) = connect(&config, layout, own, peers)?;
+        let (lanes, peers) = lanes::connect(&config, layout, own, peers)?;
         let mut registry = Registry::new();
         let mut staging = Vec::with_capacity(lanes.len());
         for (lane, rank) in lanes.iter().zip(0..) {
@@ -202,6 +204,42 @@ impl HostEngine {
         Ok(())
     }
 
+    /// Post of a rank, where `end` bytes of data fit into it.
+    #[inline]
+    fn post_of(
+        &self,
+        rank: u32,
+        board: Board,
+        number: u64,
+        end: usize,
+    ) -> Result<Post<'_>, EngineError> {
+        let limit = self.layout.board(board).map_or(0, |shape| shape.bytes);
+        self.lanes
+            .get(rank as usize)
+            .and_then(|lane| lane.post(board, number))
+            .filter(|_| end <= limit)
+            .ok_or(EngineError::NoPost { board, number, bytes: end, limit })
+    }
+
+    /// Wake those of `to` who sleep. After a fence behind the store that they wait for.
+    fn wake(&self, to: Targets) -> Result<(), EngineError> {
+        let wakes = &self.meter.wakes;
+        match to {
+            Targets::One(rank) => {
+                if let Some(lane) = self.lanes.get(rank as usize) {
+                    Self::wake_sleeper(lane, wakes)?;
+                }
+            }
+            Targets::All => {
+                for lane in &self.lanes {
+                    // The own sleeping word is 0: this thread is awake.
+                    Self::wake_sleeper(lane, wakes)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
     fn unknown_flag(&self, rank: u32, flag: u32) -> EngineError {
         EngineError::UnknownFlag { rank, flag, flags: self.layout.flags() }
     }
@@ -268,21 +306,7 @@ impl Engine for HostEngine {
         // sleeping.
         fence(Ordering::SeqCst);
         self.meter.signals.add(1);
-        let wakes = &self.meter.wakes;
-        match to {
-            Targets::One(rank) => {
-                if let Some(lane) = self.lanes.get(rank as usize) {
-                    Self::wake_sleeper(lane, wakes)?;
-                }
-            }
-            Targets::All => {
-                for lane in &self.lanes {
-                    // The own sleeping word is 0: this thread is awake.
-                    Self::wake_sleeper(lane, wakes)?;
-                }
-            }
-        }
-        Ok(())
+        self.wake(to)
     }
 
     #[inline]
@@ -291,6 +315,86 @@ impl Engine for HostEngine {
             Some(word) => Ok(word.load(Ordering::Acquire)),
             None => Err(self.unknown_flag(from, flag)),
         }
+    }
+
+    fn board(&self, board: Board) -> Option<BoardShape> {
+        self.layout.board(board)
+    }
+
+    unsafe fn post(
+        &mut self,
+        board: Board,
+        number: u64,
+        words: [u64; 2],
+        parts: &[Part],
+    ) -> Result<(), EngineError> {
+        let bytes = parts.iter().map(|p| p.bytes).sum();
+        let post = self.post_of(self.config.rank, board, number, bytes)?;
+        // SAFETY:
+        // - This rank's posts are written here only, and the caller knows that nobody reads what
+        //   stood there.
+        // - The caller vouches for the parts; `post_of` checked that they fit.
+        unsafe { post.write(number, words, parts) };
+        self.meter.posts.add(1);
+        self.meter.posted_bytes.add(bytes as u64);
+        Ok(())
+    }
+
+    fn ring(&mut self, to: Targets) -> Result<(), EngineError> {
+        // Pairs with the fence of a parking rank: either it sees the post, or this thread sees it
+        // sleeping.
+        fence(Ordering::SeqCst);
+        self.wake(to)
+    }
+
+    #[inline]
+    fn look(&self, from: u32, board: Board, number: u64) -> Result<Look, EngineError> {
+        Ok(self.post_of(from, board, number, 0)?.look(number))
+    }
+
+    unsafe fn fetch(
+        &mut self,
+        from: u32,
+        board: Board,
+        number: u64,
+        offset: usize,
+        dst: PartMut,
+    ) -> Result<(), EngineError> {
+        let post = self.post_of(from, board, number, offset.saturating_add(dst.bytes))?;
+        // SAFETY:
+        // - `post_of` checked that the range lies in the post; the caller vouches for `dst`, which
+        //   is not in a segment, since those are not handed out.
+        unsafe { kernel::copy(dst.base, post.data().add(offset), dst.bytes) };
+        Ok(())
+    }
+
+    unsafe fn combine(
+        &mut self,
+        number: u64,
+        offset: usize,
+        dst: *mut u8,
+        how: Combination,
+    ) -> Result<(), EngineError> {
+        let Combination { count, dtype, op, divisor } = how;
+        let bytes = count.saturating_mul(dtype.size());
+        let mut few = [std::ptr::null(); FEW_SOURCES];
+        let mut many;
+        let from: &mut [*const u8] = if self.lanes.len() <= FEW_SOURCES {
+            &mut few[..self.lanes.len()]
+        } else {
+            many = vec![std::ptr::null(); self.lanes.len()];
+            &mut many
+        };
+        for (from, rank) in from.iter_mut().zip(0..) {
+            let post =
+                self.post_of(rank, Board::Collective, number, offset.saturating_add(bytes))?;
+            *from = post.data().wrapping_add(offset);
+        }
+        // SAFETY:
+        // - `post_of` checked that the ranges lie in posts, and every pattern of bits is an
+        //   element; the caller vouches for `dst`, which is not in a segment.
+        unsafe { kernel::reduce(dst, from, count, dtype, op, divisor) };
+        Ok(())
     }
 
     fn park(
@@ -348,51 +452,6 @@ impl Drop for HostEngine {
             self.announce(state);
         }
     }
-}
-
-/// Lanes of all ranks by rank, and what else is known of the peers, by rank.
-fn connect(
-    config: &HostConfig,
-    layout: Layout,
-    own: Segment,
-    links: Vec<PeerLink>,
-) -> Result<(Vec<Lane>, Vec<Peer>), HostError> {
-    let HostConfig { rank: own_rank, ranks, .. } = *config;
-    let mut segments: Vec<_> = (0..ranks).map(|_| None).collect();
-    let mut counts = vec![0usize; ranks as usize];
-    let mut peers = Vec::with_capacity(links.len());
-    segments[own_rank as usize] = Some(own);
-    counts[own_rank as usize] = 1;
-    for PeerLink { rank, pid, segment, socket } in links {
-        let Some(count) = counts.get_mut(rank as usize) else {
-            return Err(HostError::BadRank { rank, ranks, limit: crate::MAX_RANKS });
-        };
-        *count += 1;
-        segments[rank as usize] = Some(segment);
-        peers.push(Peer { rank, pid, socket });
-    }
-    if let Some((rank, count)) = (0..).zip(counts).find(|(_, count)| *count != 1) {
-        let links = if rank == own_rank { count - 1 } else { count };
-        return Err(HostError::BadLinks { rank, links, ranks });
-    }
-    peers.sort_by_key(|peer| peer.rank);
-
-    let mut lanes = Vec::with_capacity(ranks as usize);
-    for (segment, rank) in segments.into_iter().flatten().zip(0..) {
-        header::check(segment.view(), rank, ranks, layout)?;
-        let memory = |source| HostError::Memory { rank, source };
-        // Flags are read in the first wait, which should not be the one that faults.
-        segment.populate(0, Layout::flag(layout.flags())).map_err(memory)?;
-        let bytes = segment.bytes();
-        let lane = Lane::new(Arc::new(segment), layout).ok_or(HostError::Header {
-            rank,
-            field: "the segment's length",
-            expected: layout.segment_bytes() as u64,
-            found: bytes as u64,
-        })?;
-        lanes.push(lane);
-    }
-    Ok((lanes, peers))
 }
 
 fn system(error: MemoryError) -> EngineError {

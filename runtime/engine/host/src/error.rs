@@ -40,6 +40,21 @@ pub enum HostError {
         /// Most bytes.
         limit: u64,
     },
+    /// A board that cannot be.
+    #[error(
+        "a board of {posts} posts of {bytes} bytes: posts are a power of two up to {limit}, and \
+         all boards of a rank together at most {limit_bytes} bytes"
+    )]
+    BadBoard {
+        /// Posts asked for.
+        posts: u32,
+        /// Bytes of a post asked for.
+        bytes: usize,
+        /// Most posts.
+        limit: u32,
+        /// Most bytes of all boards.
+        limit_bytes: usize,
+    },
     /// A peer's link is missing, is there twice, or is that of this rank.
     #[error("rank {rank} has {links} links of {ranks} ranks; every other rank needs exactly one")]
     BadLinks {

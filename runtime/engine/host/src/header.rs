@@ -8,12 +8,12 @@ use stepccl_engine::RankState;
 use stepccl_memory::{MemoryError, View};
 
 use crate::HostError;
-use crate::layout::Layout;
+use crate::layout::{Boards, Layout};
 
 /// `StepCCLh`, read as a little-endian number.
 const MAGIC: u64 = u64::from_le_bytes(*b"StepCCLh");
 /// Grows with every change of the layout or of the protocol of its words.
-const LAYOUT_VERSION: u32 = 1;
+const LAYOUT_VERSION: u32 = 2;
 
 const AT_MAGIC: usize = 0;
 const AT_VERSION: usize = 8;
@@ -23,6 +23,8 @@ const AT_PID: usize = 20;
 const AT_FLAGS: usize = 24;
 const AT_STAGING_BYTES: usize = 32;
 const AT_STAGING: usize = 40;
+/// Posts and bytes of a post, for the collective board and those of pairs.
+const AT_BOARDS: [usize; 4] = [48, 52, 56, 60];
 /// Bytes the facts take.
 pub(crate) const FACTS_BYTES: usize = 64;
 
@@ -40,7 +42,16 @@ pub(crate) fn write(
     segment.write_u32(AT_FLAGS, layout.flags())?;
     segment.write_u64(AT_STAGING_BYTES, layout.staging_bytes() as u64)?;
     segment.write_u64(AT_STAGING, layout.staging() as u64)?;
+    for (at, value) in AT_BOARDS.into_iter().zip(boards(layout)) {
+        segment.write_u32(at, value)?;
+    }
     segment.write_u64(AT_MAGIC, MAGIC)
+}
+
+/// The boards as four numbers; a layout's boards are far below 2^32 bytes.
+const fn boards(layout: Layout) -> [u32; 4] {
+    let Boards { collective, pair } = layout.boards();
+    [collective.posts, collective.bytes as u32, pair.posts, pair.bytes as u32]
 }
 
 /// Compare the facts in the segment of `rank` with what they should be.
@@ -63,7 +74,13 @@ pub(crate) fn check(
         ("the staging in bytes", word(AT_STAGING_BYTES)?, layout.staging_bytes() as u64),
         ("the offset of staging", word(AT_STAGING)?, layout.staging() as u64),
     ];
-    match facts.into_iter().find(|(_, found, expected)| found != expected) {
+    let mut boards = AT_BOARDS.into_iter().zip(boards(layout));
+    let board = boards.try_fold(None, |first: Option<(u64, u64)>, (at, expected)| {
+        let (found, expected) = (half(at)?, u64::from(expected));
+        Ok::<_, HostError>(first.or((found != expected).then_some((found, expected))))
+    })?;
+    let board = board.map(|(found, expected)| ("the shape of boards", found, expected));
+    match facts.into_iter().find(|(_, found, expected)| found != expected).or(board) {
         None => Ok(()),
         Some((field, found, expected)) => Err(HostError::Header { rank, field, expected, found }),
     }
@@ -90,19 +107,22 @@ pub(crate) const fn decode_state(word: u64, rank: u32) -> RankState {
 
 #[cfg(test)]
 mod tests {
+    use stepccl_engine::BoardShape;
     use stepccl_memory::Segment;
 
     use super::*;
 
     #[test]
     fn every_fact_is_compared() {
-        let layout = Layout::new(8, 4096).unwrap();
+        let shape = |posts, bytes| BoardShape { posts, bytes };
+        let boards = Boards { collective: shape(8, 100), pair: shape(4, 40) };
+        let layout = Layout::new(4, 8, boards, 4096).unwrap();
         let segment = Segment::create("header", layout.segment_bytes()).unwrap();
         let view = segment.view();
         write(view, 1, 4, layout).unwrap();
         check(view, 1, 4, layout).unwrap();
 
-        for at in [AT_VERSION, AT_RANK, AT_RANKS, AT_FLAGS] {
+        for at in [AT_VERSION, AT_RANK, AT_RANKS, AT_FLAGS].into_iter().chain(AT_BOARDS) {
             let right = view.read_u32(at).unwrap();
             view.write_u32(at, right + 1).unwrap();
             let answer = check(view, 1, 4, layout);
@@ -119,7 +139,7 @@ mod tests {
             assert!(matches!(check(view, 1, 4, layout), Err(HostError::Header { .. })), "{at}");
             view.write_u64(at, right).unwrap();
         }
-        let longer = Layout::new(8, 4097).unwrap();
+        let longer = Layout::new(4, 8, boards, 4097).unwrap();
         assert!(matches!(check(view, 1, 4, longer), Err(HostError::Header { .. })));
         check(view, 1, 4, layout).unwrap();
     }

@@ -9,15 +9,17 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
+use stepccl_engine::Board;
 use stepccl_memory::{MemoryError, Segment, futex};
 
 use crate::layout::{DOORBELL, Layout, SLEEPING, STATE};
+use crate::post::Post;
 
 /// Mapped segment of one rank.
 #[derive(Clone)]
 pub(crate) struct Lane {
     base: NonNull<u8>,
-    flags: u32,
+    layout: Layout,
     segment: Arc<Segment>,
 }
 
@@ -36,7 +38,7 @@ impl Lane {
             return None;
         }
         let base = NonNull::new(segment.base())?;
-        Some(Self { base, flags: layout.flags(), segment })
+        Some(Self { base, layout, segment })
     }
 
     /// The segment.
@@ -47,7 +49,7 @@ impl Lane {
     /// A flag, where the rank has it.
     #[inline]
     pub(crate) fn flag(&self, index: u32) -> Option<&AtomicU64> {
-        if index >= self.flags {
+        if index >= self.layout.flags() {
             return None;
         }
         // SAFETY:
@@ -56,6 +58,17 @@ impl Lane {
         // - The offset is a multiple of 64 from a page, so the word is aligned.
         // - Every rank touches flags as atomics only.
         Some(unsafe { AtomicU64::from_ptr(self.base.add(Layout::flag(index)).as_ptr().cast()) })
+    }
+
+    /// Place of a post, where the rank has that board.
+    #[inline]
+    pub(crate) fn post(&self, board: Board, number: u64) -> Option<Post<'_>> {
+        let offset = self.layout.post(board, number)?;
+        // SAFETY:
+        // - Posts lie before staging, to which `new` checked the segment, at multiples of 64 from
+        //   a page; the lane keeps the segment mapped.
+        // - Every rank touches boards through `Post` and by copies of the kernels only.
+        Some(unsafe { Post::at(self.base.add(offset)) })
     }
 
     /// What became of the rank.

@@ -52,7 +52,7 @@ pub(super) struct Cluster {
 
 impl Cluster {
     pub fn new(ranks: u32, nodes: u32, staging_bytes: usize, manners: Manners, seed: u64) -> Self {
-        let geometry = Geometry::new(ranks, staging_bytes);
+        let geometry = Geometry::new(ranks, staging_bytes, false);
         let topology = Topology::uniform(ranks, nodes).expect("nodes that have ranks");
         let world = World::new(ranks, staging_bytes, geometry.flags(), manners, seed ^ 1);
         let world = Arc::new(Mutex::new(world));

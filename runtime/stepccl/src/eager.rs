@@ -1,0 +1,169 @@
+//! A short collective: every rank posts its input along with what it called, and takes what it
+//! needs from the posts of the others.
+
+use stepccl_engine::{Board, Combination, EngineError, Look, Part, PartMut};
+use stepccl_plan::{Collective, ReduceOp, Targets};
+
+use crate::Call;
+use crate::called::Called;
+use crate::context::{Advance, Context, Failure};
+
+/// Looks at a peer's post before sleepers are woken: the order of a post and of the look at who
+/// sleeps costs a wait for the post to arrive, which is nothing after that.
+const LOOKS_BEFORE_RING: u32 = 32;
+
+/// A short collective under way on one rank.
+#[derive(Debug)]
+pub(crate) struct EagerTask {
+    call: Call,
+    called: Called,
+    /// Number of its post, once that is made.
+    number: Option<u64>,
+    rung: bool,
+    /// Posts of ranks before this one have been seen, where they are needed.
+    at: u32,
+}
+
+/// Bytes of data that a rank posts at most.
+pub(crate) const fn posted_bytes(collective: Collective, block_bytes: usize, ranks: u32) -> usize {
+    match collective {
+        Collective::ReduceScatter | Collective::AllToAll | Collective::Scatter { .. } => {
+            block_bytes.saturating_mul(ranks as usize)
+        }
+        Collective::Barrier => 0,
+        _ => block_bytes,
+    }
+}
+
+impl EagerTask {
+    /// # Safety
+    ///
+    /// The memory of `call` must be valid, and untouched by others, until the task is done or
+    /// dropped.
+    pub unsafe fn new(call: Call) -> Self {
+        Self { called: Called::of(&call), call, number: None, rung: false, at: 0 }
+    }
+
+    pub fn advance(&mut self, cx: &mut Context) -> Result<Advance, Failure> {
+        let number = match self.number {
+            Some(number) => number,
+            None => match cx.posts.room(cx.engine.as_ref())? {
+                Some(wait) => {
+                    cx.waits.push(wait);
+                    return Ok(Advance::Idle);
+                }
+                None => self.post(cx)?,
+            },
+        };
+        while self.at < cx.ranks {
+            if self.needs(self.at, cx.rank) && !self.is_there(self.at, number, cx)? {
+                cx.wait_for_post(self.at, number);
+                return Ok(Advance::Idle);
+            }
+            self.at += 1;
+        }
+        self.deliver(number, cx)?;
+        self.ring(cx)?;
+        Ok(Advance::Done)
+    }
+
+    fn post(&mut self, cx: &mut Context) -> Result<u64, EngineError> {
+        let number = cx.posts.take();
+        let bytes = self.call.block_bytes();
+        let blocks = self.call.collective.input_blocks(cx.rank, cx.ranks);
+        let mut parts = std::mem::take(&mut cx.parts);
+        parts.clear();
+        parts.extend(self.call.input.ranges_mut(blocks, bytes).map(|(base, bytes)| Part { base, bytes }));
+        // SAFETY:
+        // - `new` was promised that the input is valid; the parts are its blocks.
+        let posted =
+            unsafe { cx.engine.post(Board::Collective, number, self.called.0, &parts) };
+        cx.parts = parts;
+        posted?;
+        self.number = Some(number);
+        Ok(number)
+    }
+
+    /// Whether this rank cannot end before it has seen the post of `rank`.
+    const fn needs(&self, rank: u32, own: u32) -> bool {
+        if rank == own {
+            return false;
+        }
+        match self.call.collective {
+            Collective::Broadcast { root } | Collective::Scatter { root } => rank == root,
+            Collective::Reduce { root } | Collective::Gather { root } => own == root,
+            _ => true,
+        }
+    }
+
+    fn is_there(&mut self, rank: u32, number: u64, cx: &mut Context) -> Result<bool, Failure> {
+        let mut looks = 0;
+        loop {
+            match cx.engine.look(rank, Board::Collective, number)? {
+                Look::Here(words) if words == self.called.0 => {
+                    cx.posts.saw(rank, number);
+                    return Ok(true);
+                }
+                Look::Here(_) => return Err(Failure::Calls { number }),
+                Look::Past => return Err(past(rank, number).into()),
+                Look::Absent if self.rung => return Ok(false),
+                Look::Absent if looks < LOOKS_BEFORE_RING => {
+                    looks += 1;
+                    std::hint::spin_loop();
+                }
+                Look::Absent => self.ring(cx)?,
+            }
+        }
+    }
+
+    /// Wake who sleeps and waits for the post.
+    fn ring(&mut self, cx: &mut Context) -> Result<(), EngineError> {
+        if self.rung {
+            return Ok(());
+        }
+        self.rung = true;
+        cx.engine.ring(Targets::All)
+    }
+
+    /// Take from the posts what this rank gets.
+    fn deliver(&self, number: u64, cx: &mut Context) -> Result<(), EngineError> {
+        let Call { collective, dtype, op, count, output, .. } = &self.call;
+        let bytes = self.call.block_bytes();
+        let outputs = collective.output_blocks(cx.rank, cx.ranks);
+        if bytes == 0 || outputs == 0 {
+            return Ok(());
+        }
+        // Where each rank posts a block for every rank, this rank's is meant.
+        let offset = match collective {
+            Collective::ReduceScatter | Collective::AllToAll | Collective::Scatter { .. } => {
+                cx.rank as usize * bytes
+            }
+            _ => 0,
+        };
+        if collective.reduces() {
+            let Some(dst) = output.block(0, bytes) else { return Ok(()) };
+            let divisor = if *op == ReduceOp::Avg { cx.ranks } else { 1 };
+            let how = Combination { count: *count, dtype: *dtype, op: *op, divisor };
+            // SAFETY:
+            // - `new` was promised that the output is valid; it holds `count` elements.
+            return unsafe { cx.engine.combine(number, offset, dst, how) };
+        }
+        for block in 0..outputs {
+            let from = collective.root().filter(|_| outputs == 1).unwrap_or(block);
+            let Some(base) = output.block(block, bytes) else { continue };
+            let dst = PartMut { base, bytes };
+            // SAFETY:
+            // - `new` was promised that the output is valid; this is one block of it.
+            unsafe { cx.engine.fetch(from, Board::Collective, number, offset, dst)? };
+        }
+        Ok(())
+    }
+}
+
+/// A post was replaced before it was read.
+pub(crate) fn past(rank: u32, number: u64) -> EngineError {
+    EngineError::Protocol {
+        what: "board",
+        detail: format!("rank {rank} replaced post {number} before it was read"),
+    }
+}

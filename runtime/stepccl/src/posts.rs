@@ -1,0 +1,85 @@
+//! Numbers of the posts on the board of collectives: when a place may be written again.
+//!
+//! Every collective is one post of every rank, numbered alike on all of them. A rank that has
+//! posted a collective has finished those before it, so a place may be written again once every
+//! rank has posted the collective after the one that stands there.
+
+use stepccl_engine::{Board, Engine, EngineError, Look};
+
+use crate::rounds::{Await, Sign};
+
+/// Posts of one communicator, as one rank knows them.
+#[derive(Debug)]
+pub(crate) struct Posts {
+    /// Places of the board; 0 where the engine has none.
+    places: u64,
+    /// Number of the next collective.
+    next: u64,
+    /// Collectives that each rank is known to have posted; a lower bound.
+    seen: Box<[u64]>,
+    /// Smallest of `seen`.
+    all: u64,
+    own: usize,
+}
+
+impl Posts {
+    pub fn new(rank: u32, ranks: u32, engine: &dyn Engine) -> Self {
+        // One rank has nobody to tell.
+        let shape = engine.board(Board::Collective).filter(|_| ranks > 1);
+        Self {
+            places: shape.map_or(0, |s| u64::from(s.posts)),
+            next: 0,
+            seen: vec![0; ranks as usize].into(),
+            all: 0,
+            own: rank as usize,
+        }
+    }
+
+    /// Whether collectives are posted at all.
+    pub const fn are_used(&self) -> bool {
+        self.places > 0
+    }
+
+    /// What must come before the next post can be made, if anything.
+    pub fn room(&mut self, engine: &dyn Engine) -> Result<Option<Await>, EngineError> {
+        // The post after the one that is to be replaced.
+        let Some(after) = (self.next + 1).checked_sub(self.places) else { return Ok(None) };
+        if self.all > after {
+            return Ok(None);
+        }
+        let mut all = u64::MAX;
+        for (rank, seen) in self.seen.iter_mut().enumerate() {
+            if rank == self.own {
+                continue;
+            }
+            if *seen <= after {
+                let rank = rank as u32;
+                if engine.look(rank, Board::Collective, after)? == Look::Absent {
+                    return Ok(Some(Await { rank, sign: Sign::Post(after), lane: 0 }));
+                }
+                *seen = after + 1;
+            }
+            all = all.min(*seen);
+        }
+        self.all = all;
+        Ok(None)
+    }
+
+    /// Number of the collective that is posted now.
+    pub const fn take(&mut self) -> u64 {
+        self.next += 1;
+        self.next - 1
+    }
+
+    /// Post `number` of `rank` was there.
+    pub fn saw(&mut self, rank: u32, number: u64) {
+        if let Some(seen) = self.seen.get_mut(rank as usize) {
+            *seen = (*seen).max(number + 1);
+        }
+    }
+
+    /// Numbers of own posts that still stand.
+    pub const fn standing(&self) -> std::ops::Range<u64> {
+        self.next.saturating_sub(self.places)..self.next
+    }
+}
