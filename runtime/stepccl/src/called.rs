@@ -19,7 +19,8 @@ impl Called {
     pub fn of(call: &Call) -> Self {
         let collective = call.collective;
         let moves = collective != Collective::Barrier;
-        let op = if collective.reduces() { 1 + code(&ReduceOp::ALL, |op| *op == call.op) } else { 0 };
+        let op =
+            if collective.reduces() { 1 + code(&ReduceOp::ALL, |op| *op == call.op) } else { 0 };
         let dtype = if moves { 1 + code(&DType::ALL, |d| *d == call.dtype) } else { 0 };
         let kind = 1 + code(&Collective::ALL, |c| c.with_root(0) == collective.with_root(0));
         let root = u64::from(collective.root().unwrap_or(0));
@@ -111,6 +112,9 @@ mod tests {
     #[test]
     fn nonsense_is_named_as_such() {
         assert_eq!(Called([0, 1]).to_string(), "something unknown (0x0, 0x1)");
-        assert_eq!(Called([u64::MAX, 0]).to_string(), "something unknown (0xffffffffffffffff, 0x0)");
+        assert_eq!(
+            Called([u64::MAX, 0]).to_string(),
+            "something unknown (0xffffffffffffffff, 0x0)"
+        );
     }
 }

@@ -1,5 +1,6 @@
 //! The communicator: ranks that run collectives together.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -10,10 +11,11 @@ use crate::collective::CollectiveTask;
 use crate::config::{MAX_TIMEOUT, check_time};
 use crate::connect::{Connected, connect};
 use crate::eager::EagerTask;
+use crate::eager_limits::EagerLimits;
 use crate::error::With;
 use crate::inner::Inner;
 use crate::pair::{Direction, PairTask};
-use crate::plans::{Plans, Way};
+use crate::plans::Plans;
 use crate::request::{Message, Request};
 use crate::stats::Stats;
 use crate::task::{COLLECTIVES, Entry, Identity, Task, recv_lane, send_lane};
@@ -30,27 +32,13 @@ use crate::{Call, Config, Error};
 #[derive(Debug)]
 pub struct Communicator {
     inner: Arc<Inner>,
-    calls: Mutex<Calls>,
+    plans: Mutex<Plans>,
+    eager: EagerLimits,
+    operations: AtomicU64,
+    message_bytes: AtomicU64,
     timeout: Duration,
     staging_bytes: usize,
     start_up: Duration,
-}
-
-/// What every call takes a number from, under one lock.
-#[derive(Debug)]
-struct Calls {
-    plans: Plans,
-    operations: u64,
-    message_bytes: u64,
-}
-
-impl Calls {
-    /// Number of the next operation, whose message has `bytes` bytes on this rank.
-    const fn number(&mut self, bytes: u64) -> u64 {
-        self.message_bytes = self.message_bytes.wrapping_add(bytes);
-        self.operations += 1;
-        self.operations - 1
-    }
 }
 
 impl Communicator {
@@ -77,7 +65,10 @@ impl Communicator {
         let start_up = started.elapsed();
         Ok(Self {
             inner: Arc::new(Inner::new(name.to_owned(), progress, abort, patience)),
-            calls: Mutex::new(Calls { plans, operations: 0, message_bytes: 0 }),
+            plans: Mutex::new(plans),
+            eager: EagerLimits::new(),
+            operations: AtomicU64::new(0),
+            message_bytes: AtomicU64::new(0),
             timeout: config.timeout,
             staging_bytes,
             start_up,
@@ -113,20 +104,20 @@ impl Communicator {
         dtype: DType,
         count: usize,
     ) -> Result<Choice, Error> {
-        self.calls().plans.choice(collective, dtype, count)
+        self.plans().choice(collective, dtype, count)
     }
 
     /// What was done so far.
     #[must_use]
     pub fn stats(&self) -> Stats {
-        let Calls { plans, operations, message_bytes } = &*self.calls();
+        let plans = self.plans();
         let mut algorithms: Vec<_> = plans.used().collect();
         algorithms.sort_unstable();
         Stats {
             engine: self.inner.engine,
             start_up: self.start_up,
-            operations: *operations,
-            message_bytes: *message_bytes,
+            operations: self.operations.load(Ordering::Relaxed),
+            message_bytes: self.message_bytes.load(Ordering::Relaxed),
             staging_bytes: self.staging_bytes,
             algorithms,
             counters: self.inner.meter.read(),
@@ -139,9 +130,15 @@ impl Communicator {
         self.inner.abort(reason);
     }
 
-    fn calls(&self) -> MutexGuard<'_, Calls> {
+    fn plans(&self) -> MutexGuard<'_, Plans> {
         // A panic in a planner leaves the memory of plans as it was.
-        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
+        self.plans.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Number of the next operation, whose message has `bytes` bytes on this rank.
+    fn number(&self, bytes: u64) -> u64 {
+        self.message_bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.operations.fetch_add(1, Ordering::Relaxed)
     }
 
     fn collective(
@@ -152,10 +149,13 @@ impl Communicator {
         call.check(self.rank(), self.ranks())?;
         check_timeout(timeout)?;
         let bytes = call.message_bytes(self.rank(), self.ranks());
-        let mut calls = self.calls();
-        let way = calls.plans.get(call.collective, call.dtype, call.count)?;
-        let sequence = calls.number(bytes);
-        drop(calls);
+        let limit = self.eager.get(call.collective, || self.plans().eager_limit(call.collective));
+        let prepared = if call.block_bytes() <= limit && limit > 0 {
+            None
+        } else {
+            Some(self.plans().get(call.collective, call.dtype, call.count)?)
+        };
+        let sequence = self.number(bytes);
         let identity = Identity {
             name: call.collective.name(),
             sequence,
@@ -168,9 +168,9 @@ impl Communicator {
         // SAFETY:
         // - The callers of this function promise that the memory outlives the task.
         let task = unsafe {
-            match way {
-                Way::Eager => Task::Eager(EagerTask::new(call)),
-                Way::Program(prepared) => Task::Collective(CollectiveTask::new(call, prepared)),
+            match prepared {
+                None => Task::Eager(EagerTask::new(call)),
+                Some(prepared) => Task::Collective(CollectiveTask::new(call, prepared)),
             }
         };
         Ok((COLLECTIVES, task, identity))
@@ -191,7 +191,7 @@ impl Communicator {
         };
         let identity = Identity {
             name,
-            sequence: self.calls().number(bytes as u64),
+            sequence: self.number(bytes as u64),
             bytes: bytes as u64,
             with: Some(With::Peer(peer)),
             tag,

@@ -73,11 +73,12 @@ impl EagerTask {
         let blocks = self.call.collective.input_blocks(cx.rank, cx.ranks);
         let mut parts = std::mem::take(&mut cx.parts);
         parts.clear();
-        parts.extend(self.call.input.ranges_mut(blocks, bytes).map(|(base, bytes)| Part { base, bytes }));
+        parts.extend(
+            self.call.input.ranges_mut(blocks, bytes).map(|(base, bytes)| Part { base, bytes }),
+        );
         // SAFETY:
         // - `new` was promised that the input is valid; the parts are its blocks.
-        let posted =
-            unsafe { cx.engine.post(Board::Collective, number, self.called.0, &parts) };
+        let posted = unsafe { cx.engine.post(Board::Collective, number, self.called.0, &parts) };
         cx.parts = parts;
         posted?;
         self.number = Some(number);
@@ -127,7 +128,7 @@ impl EagerTask {
 
     /// Take from the posts what this rank gets.
     fn deliver(&self, number: u64, cx: &mut Context) -> Result<(), EngineError> {
-        let Call { collective, dtype, op, count, output, .. } = &self.call;
+        let Call { collective, dtype, op, count, input, output, .. } = &self.call;
         let bytes = self.call.block_bytes();
         let outputs = collective.output_blocks(cx.rank, cx.ranks);
         if bytes == 0 || outputs == 0 {
@@ -141,12 +142,16 @@ impl EagerTask {
             _ => 0,
         };
         if collective.reduces() {
-            let Some(dst) = output.block(0, bytes) else { return Ok(()) };
+            let mine = if offset > 0 { cx.rank } else { 0 };
+            let (Some(dst), Some(own)) = (output.block(0, bytes), input.block(mine, bytes)) else {
+                return Ok(());
+            };
             let divisor = if *op == ReduceOp::Avg { cx.ranks } else { 1 };
             let how = Combination { count: *count, dtype: *dtype, op: *op, divisor };
             // SAFETY:
-            // - `new` was promised that the output is valid; it holds `count` elements.
-            return unsafe { cx.engine.combine(number, offset, dst, how) };
+            // - `new` was promised that input and output are valid; a block of either holds `count`
+            //   elements, and the call was checked to have them in the same place or apart.
+            return unsafe { cx.engine.combine(number, offset, own, dst, how) };
         }
         for block in 0..outputs {
             let from = collective.root().filter(|_| outputs == 1).unwrap_or(block);

@@ -34,6 +34,7 @@ mod config;
 mod connect;
 mod context;
 mod eager;
+mod eager_limits;
 mod element;
 mod environment;
 mod error;

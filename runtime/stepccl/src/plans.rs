@@ -12,6 +12,8 @@ use crate::geometry::Geometry;
 use crate::prepared::Prepared;
 use crate::{Config, Error};
 
+/// Blocks of so many bytes are posted wherever there is a board: they travel with their number.
+const LEAST_EAGER_BYTES: usize = 32;
 /// Sizes remembered at once.
 const REMEMBERED: usize = 1024;
 
@@ -20,15 +22,6 @@ struct Key {
     collective: Collective,
     dtype: DType,
     count: usize,
-}
-
-/// How a collective of some size runs.
-#[derive(Clone, Debug)]
-pub(crate) enum Way {
-    /// As posts on boards, which carry the data.
-    Eager,
-    /// By a program.
-    Program(Arc<Prepared>),
 }
 
 /// Programs of one rank.
@@ -43,8 +36,8 @@ pub(crate) struct Plans {
     algorithm: Option<Algorithm>,
     reduce_sources: u32,
     programs: HashMap<(Collective, Algorithm), Arc<Program>>,
-    ways: HashMap<Key, Way>,
-    last: Option<(Key, Way)>,
+    prepared: HashMap<Key, Arc<Prepared>>,
+    last: Option<(Key, Arc<Prepared>)>,
     used: HashMap<&'static str, u64>,
     /// Bytes of data that a post may have; 0 where there are no boards.
     eager_bytes: usize,
@@ -70,65 +63,79 @@ impl Plans {
             algorithm: config.algorithm,
             reduce_sources,
             programs: HashMap::new(),
-            ways: HashMap::new(),
+            prepared: HashMap::new(),
             last: None,
             used: HashMap::new(),
             eager_bytes,
         }
     }
 
-    /// How to run this collective of this size.
+    /// The program for this collective and size.
     pub fn get(
         &mut self,
         collective: Collective,
         dtype: DType,
         count: usize,
-    ) -> Result<Way, Error> {
+    ) -> Result<Arc<Prepared>, Error> {
         let key = Key { collective, dtype, count };
-        if let Some((last, way)) = &self.last
+        if let Some((last, prepared)) = &self.last
             && *last == key
         {
-            return Ok(way.clone());
+            return Ok(Arc::clone(prepared));
         }
-        let way = match self.ways.get(&key) {
-            Some(way) => way.clone(),
+        let prepared = match self.prepared.get(&key) {
+            Some(prepared) => Arc::clone(prepared),
             None => {
-                let way = self.prepare(key)?;
-                if self.ways.len() >= REMEMBERED {
-                    self.ways.clear();
+                let prepared = self.prepare(key)?;
+                if self.prepared.len() >= REMEMBERED {
+                    self.prepared.clear();
                 }
-                self.ways.insert(key, way.clone());
-                way
+                self.prepared.insert(key, Arc::clone(&prepared));
+                prepared
             }
         };
-        self.last = Some((key, way.clone()));
-        Ok(way)
+        self.last = Some((key, Arc::clone(&prepared)));
+        Ok(prepared)
     }
 
-    /// Whether posts are the faster way, as far as they can be. The same on every rank: the
-    /// figures are those of rank 0, and what rank has which part does not matter.
-    fn is_eager(&self, key: Key, choice: &Choice) -> bool {
+    /// Longest block in bytes for which posts are the faster way; 0: none. The same on every rank:
+    /// the figures are those of rank 0, and which rank has which part does not matter.
+    pub fn eager_limit(&mut self, collective: Collective) -> usize {
         let ranks = self.topology.ranks();
-        let block = key.count.saturating_mul(key.dtype.size());
-        let posted = posted_bytes(key.collective, block, ranks);
-        if ranks == 1 || self.eager_bytes == 0 || posted > self.eager_bytes {
-            return false;
-        }
         // What the user asked for is done, where it can be.
-        if self.algorithm.is_some_and(|a| a.supports(key.collective, &self.topology)) {
-            return false;
+        let forced = self.algorithm.is_some_and(|a| a.supports(collective, &self.topology));
+        if ranks == 1 || self.eager_bytes == 0 || forced {
+            return 0;
         }
-        let sources = match key.collective {
-            Collective::Broadcast { .. } | Collective::Scatter { .. } => 1.0,
-            Collective::Barrier => 0.0,
-            _ => f64::from(ranks),
+        let mut limit = 0;
+        let mut block = LEAST_EAGER_BYTES;
+        while posted_bytes(collective, block, ranks) <= self.eager_bytes
+            && (block == LEAST_EAGER_BYTES || self.is_eager(collective, block))
+        {
+            limit = block;
+            block *= 2;
+        }
+        if limit > 0 {
+            *self.used.entry("eager").or_default() += 1;
+        }
+        limit
+    }
+
+    fn is_eager(&self, collective: Collective, block: usize) -> bool {
+        let Ok(choice) = self.choice(collective, DType::F32, block / DType::F32.size()) else {
+            return false;
         };
-        let rate = if key.collective.reduces() {
+        let sources = match collective {
+            Collective::Broadcast { .. } | Collective::Scatter { .. } => 1.0,
+            _ => f64::from(self.topology.ranks()),
+        };
+        let rate = if collective.reduces() {
             self.figures.reduce_bytes_per_second
         } else {
             self.figures.copy_bytes_per_second
         };
-        let (posted, taken) = (posted as f64, sources * block as f64);
+        let posted = posted_bytes(collective, block, self.topology.ranks()) as f64;
+        let taken = sources * block as f64;
         let seconds = posted / self.figures.copy_bytes_per_second + taken / rate;
         seconds.mul_add(1e9, self.figures.local.latency_ns) <= choice.predicted.as_secs_f64() * 1e9
     }
@@ -152,12 +159,8 @@ impl Plans {
         Ok(choose(collective, &self.topology, count, dtype, &self.figures, &limits)?)
     }
 
-    fn prepare(&mut self, key: Key) -> Result<Way, Error> {
+    fn prepare(&mut self, key: Key) -> Result<Arc<Prepared>, Error> {
         let choice = self.choice(key.collective, key.dtype, key.count)?;
-        if self.is_eager(key, &choice) {
-            *self.used.entry("eager").or_default() += 1;
-            return Ok(Way::Eager);
-        }
         let program = self.program(key.collective, choice.algorithm)?;
         let size = key.dtype.size();
         let depth = self.depth.unwrap_or(choice.depth);
@@ -179,8 +182,7 @@ impl Plans {
             ));
         }
         let (dtype, count) = (key.dtype, key.count);
-        let prepared = Prepared::new(&program, &self.geometry, dtype, count, page, depth);
-        Ok(Way::Program(Arc::new(prepared)))
+        Ok(Arc::new(Prepared::new(&program, &self.geometry, dtype, count, page, depth)))
     }
 
     fn program(

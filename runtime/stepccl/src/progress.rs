@@ -323,9 +323,7 @@ impl Progress {
         self.cx.engine.lost_peers(&mut lost);
         let engine = self.cx.engine.as_ref();
         // After the look at the peers: what a peer signalled before it left has arrived by now.
-        let open: Vec<_> = (self.cx.waits.iter())
-            .filter(|w| !w.is_over(engine))
-            .collect();
+        let open: Vec<_> = (self.cx.waits.iter()).filter(|w| !w.is_over(engine)).collect();
         let any = open.first()?.lane;
         let awaited = |l: &LostPeer| open.iter().find(|w| w.rank == l.rank).map(|w| w.lane);
         // A rank that left in good order is missed only by who waits for it.

@@ -34,7 +34,8 @@ impl Await {
             Sign::Flag { flag, value } => engine.flag(self.rank, flag).map_or(true, |v| v >= value),
             Sign::Post(number) => engine
                 .look(self.rank, Board::Collective, number)
-                .map_or(true, |look| look != Look::Absent),
+                .ok()
+                .is_none_or(|look| look != Look::Absent),
         }
     }
 }

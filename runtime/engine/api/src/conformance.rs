@@ -13,6 +13,7 @@
 //! capabilities first, so that an engine without reduction is not asked to reduce. A check takes
 //! fresh engines, so that one does not depend on another.
 
+mod boards;
 mod buffer;
 mod copies;
 mod drive;
@@ -26,6 +27,7 @@ mod refusals;
 
 use crate::Engine;
 
+pub use boards::boards;
 pub use copies::copies;
 pub use flags::{flags, staging_follows_flags};
 pub use life::{announcements, closing};
@@ -49,6 +51,7 @@ pub fn all(ranks: u32, factory: Factory<'_>) {
     refusals(factory(ranks));
     flags(factory(ranks));
     staging_follows_flags(factory(ranks));
+    boards(factory(ranks));
     parks_end(factory(ranks));
     wakes_are_not_lost(factory(ranks));
     many_at_once(factory(ranks));

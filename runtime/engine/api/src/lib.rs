@@ -210,11 +210,12 @@ pub trait Engine: Send + fmt::Debug {
 
     /// Combine elements at `offset` of the data of post `number` on the collective board of every
     /// rank, in order of rank, into `dst`. All were found to be there, as for
-    /// [`fetch`](Self::fetch).
+    /// [`fetch`](Self::fetch). What this rank posted is read at `own`, where it still is.
     ///
     /// # Safety
     ///
-    /// `dst` must be valid for writes of all elements.
+    /// `dst` must be valid for writes, and `own` for reads, of all elements; they are the same or
+    /// do not overlap.
     ///
     /// # Errors
     ///
@@ -223,10 +224,11 @@ pub trait Engine: Send + fmt::Debug {
         &mut self,
         number: u64,
         offset: usize,
+        own: *const u8,
         dst: *mut u8,
         how: Combination,
     ) -> Result<(), EngineError> {
-        let _ = (offset, dst);
+        let _ = (offset, own, dst);
         let bytes = how.count * how.dtype.size();
         Err(EngineError::NoPost { board: Board::Collective, number, bytes, limit: 0 })
     }

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use stepccl_engine::{
     Address, Board, BoardShape, Capabilities, Combination, Completion, Count, Engine, EngineError,
-    Look, LostPeer, Meter, Operation, Part, PartMut, RankState, RegionId, Staging, Submission, UserMemory, Wake,
+    Look, LostPeer, Meter, Operation, Part, PartMut, RankState, RegionId, Staging, Submission,
+    UserMemory, Wake,
 };
 use stepccl_memory::{MemoryError, Segment, futex};
 use stepccl_plan::{DType, ReduceOp, Targets};
@@ -335,6 +336,9 @@ impl Engine for HostEngine {
         //   stood there.
         // - The caller vouches for the parts; `post_of` checked that they fit.
         unsafe { post.write(number, words, parts) };
+        if let Some(next) = self.own().post(board, number + 1) {
+            next.prepare();
+        }
         self.meter.posts.add(1);
         self.meter.posted_bytes.add(bytes as u64);
         Ok(())
@@ -372,6 +376,7 @@ impl Engine for HostEngine {
         &mut self,
         number: u64,
         offset: usize,
+        own: *const u8,
         dst: *mut u8,
         how: Combination,
     ) -> Result<(), EngineError> {
@@ -388,11 +393,11 @@ impl Engine for HostEngine {
         for (from, rank) in from.iter_mut().zip(0..) {
             let post =
                 self.post_of(rank, Board::Collective, number, offset.saturating_add(bytes))?;
-            *from = post.data().wrapping_add(offset);
+            *from = if rank == self.config.rank { own } else { post.data().wrapping_add(offset) };
         }
         // SAFETY:
         // - `post_of` checked that the ranges lie in posts, and every pattern of bits is an
-        //   element; the caller vouches for `dst`, which is not in a segment.
+        //   element; the caller vouches for `own` and `dst`, which are not in a segment.
         unsafe { kernel::reduce(dst, from, count, dtype, op, divisor) };
         Ok(())
     }

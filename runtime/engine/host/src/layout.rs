@@ -217,7 +217,7 @@ mod tests {
                 let shape = layout.board(board).unwrap();
                 for number in 0..u64::from(shape.posts) {
                     let post = layout.post(board, number).unwrap();
-                    prop_assert!(post >= end && post % FLAG_STRIDE == 0);
+                    prop_assert!(post >= end && post.is_multiple_of(FLAG_STRIDE));
                     prop_assert_eq!(layout.post(board, number + 1024), Some(post));
                     end = post + POST_DATA + shape.bytes;
                 }

@@ -28,8 +28,7 @@ impl Post<'_> {
     ///
     /// - `base` is the place of a post in a segment that is mapped for all of the lifetime, and a
     ///   multiple of 64.
-    /// - Every rank touches the three words of the post as atomics only, and its data by raw
-    ///   pointers only.
+    /// - Every rank touches the post by atomics and by raw pointers only.
     pub(crate) const unsafe fn at(base: NonNull<u8>) -> Self {
         Self { base, segment: PhantomData }
     }
@@ -37,7 +36,7 @@ impl Post<'_> {
     #[inline]
     fn word(&self, index: usize) -> &AtomicU64 {
         // SAFETY:
-        // - A post begins with three words, and its base is a multiple of 64, by the contract of
+        // - A post has at least a line of eight words, and its base is a multiple of 64, by the contract of
         //   `at`.
         unsafe { AtomicU64::from_ptr(self.base.add(index * 8).as_ptr().cast()) }
     }
@@ -62,6 +61,18 @@ impl Post<'_> {
         }
     }
 
+    /// Ask for the first line of the post, to write it soon.
+    #[inline]
+    pub(crate) fn prepare(&self) {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY:
+        // - A prefetch touches nothing; processors that do not know it take it for no operation.
+        unsafe {
+            use std::arch::x86_64::{_MM_HINT_ET0, _mm_prefetch};
+            _mm_prefetch::<_MM_HINT_ET0>(self.base.as_ptr().cast());
+        }
+    }
+
     /// Write post `number`.
     ///
     /// # Safety
@@ -71,23 +82,32 @@ impl Post<'_> {
     #[inline]
     pub(crate) unsafe fn write(&self, number: u64, words: [u64; 2], parts: &[Part]) {
         let mut end: usize = parts.iter().map(|p| p.bytes).sum();
-        // Backwards, so that the line that readers look at is taken from them once.
+        let mut line = [0u64; FIRST_LINE / 8];
+        let words_used = end.min(FIRST_LINE).div_ceil(8);
         for part in parts.iter().rev() {
             let start = end - part.bytes;
             let first = FIRST_LINE.saturating_sub(start).min(part.bytes);
             // SAFETY:
-            // - `first` is at most the part's length, and both ranges lie in the part and in the
-            //   post.
+            // - `first` is at most the part's length, and what it counts lies in the first line;
+            //   the rest lies in the part and in the post.
             // - Nobody else writes the post, and no reference to it exists, so that the caller's
             //   memory is apart from it.
             unsafe {
-                let (from, to) = (part.base, self.data().add(start));
                 if first < part.bytes {
-                    to.add(first).copy_from_nonoverlapping(from.add(first), part.bytes - first);
+                    let (from, to) = (part.base.add(first), self.data().add(start + first));
+                    to.copy_from_nonoverlapping(from, part.bytes - first);
                 }
-                to.copy_from_nonoverlapping(from, first);
+                if first > 0 {
+                    let to = line.as_mut_ptr().cast::<u8>().add(start);
+                    to.copy_from_nonoverlapping(part.base, first);
+                }
             }
             end = start;
+        }
+        // The line that readers look at all the time is written at one go, or they would take it
+        // away in the middle.
+        for (index, word) in line[..words_used].iter().enumerate() {
+            self.word(POST_DATA / 8 + index).store(*word, Ordering::Relaxed);
         }
         self.word(1).store(words[0], Ordering::Relaxed);
         self.word(2).store(words[1], Ordering::Relaxed);
