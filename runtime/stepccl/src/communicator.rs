@@ -7,16 +7,15 @@ use std::time::{Duration, Instant};
 use stepccl_bootstrap::Store;
 use stepccl_plan::{Choice, Collective, DType};
 
-use crate::collective::CollectiveTask;
 use crate::config::{MAX_TIMEOUT, check_time};
 use crate::connect::{Connected, connect};
-use crate::eager::EagerTask;
 use crate::eager_limits::EagerLimits;
 use crate::error::With;
 use crate::inner::Inner;
 use crate::pair::{Direction, PairTask};
 use crate::plans::Plans;
-use crate::request::{Message, Request};
+use crate::prepared::Prepared;
+use crate::request::{AnyMessage, Message, Request};
 use crate::stats::Stats;
 use crate::task::{COLLECTIVES, Entry, Identity, Task, recv_lane, send_lane};
 use crate::work::{Keep, Outcome, Work, WorkState};
@@ -31,7 +30,7 @@ use crate::{Call, Config, Error};
 /// Dropping it ends what is under way with [`Error::Aborted`] and tells the peers.
 #[derive(Debug)]
 pub struct Communicator {
-    inner: Arc<Inner>,
+    pub(crate) inner: Arc<Inner>,
     plans: Mutex<Plans>,
     eager: EagerLimits,
     operations: AtomicU64,
@@ -141,12 +140,26 @@ impl Communicator {
         self.operations.fetch_add(1, Ordering::Relaxed)
     }
 
-    fn collective(
+    /// What errors say about the next operation, which moves `bytes` bytes.
+    pub(crate) fn identity(
         &self,
-        call: Call,
+        name: &'static str,
+        bytes: u64,
+        with: Option<With>,
+        tag: i32,
         timeout: Option<Duration>,
-    ) -> Result<(usize, Task, Identity), Error> {
-        call.check(self.rank(), self.ranks())?;
+    ) -> Identity {
+        let sequence = self.number(bytes);
+        let timeout = timeout.unwrap_or(self.timeout);
+        Identity { name, sequence, bytes, with, tag, started: None, timeout }
+    }
+
+    /// The program of a call that was checked, where it needs one, and its identity.
+    pub(crate) fn prepare(
+        &self,
+        call: &Call,
+        timeout: Option<Duration>,
+    ) -> Result<(Option<Arc<Prepared>>, Identity), Error> {
         check_timeout(timeout)?;
         let bytes = call.message_bytes(self.rank(), self.ranks());
         let limit = self.eager.get(call.collective, || self.plans().eager_limit(call.collective));
@@ -165,14 +178,19 @@ impl Communicator {
             started: None,
             timeout: timeout.unwrap_or(self.timeout),
         };
+        Ok((prepared, identity))
+    }
+
+    pub(crate) fn collective(
+        &self,
+        call: Call,
+        timeout: Option<Duration>,
+    ) -> Result<(usize, Task, Identity), Error> {
+        call.check(self.rank(), self.ranks())?;
+        let (prepared, identity) = self.prepare(&call, timeout)?;
         // SAFETY:
         // - The callers of this function promise that the memory outlives the task.
-        let task = unsafe {
-            match prepared {
-                None => Task::Eager(EagerTask::new(call)),
-                Some(prepared) => Task::Collective(CollectiveTask::new(call, prepared)),
-            }
-        };
+        let task = unsafe { Task::of_call(call, prepared) };
         Ok((COLLECTIVES, task, identity))
     }
 
@@ -204,7 +222,8 @@ impl Communicator {
         Ok((lane, Task::Pair(task), identity))
     }
 
-    fn accept(
+    /// Make a request of one operation ready.
+    pub(crate) fn accept(
         &self,
         request: Request,
         timeout: Option<Duration>,
@@ -213,6 +232,10 @@ impl Communicator {
             Request::Collective(call) => self.collective(call, timeout),
             Request::Send(message) => self.message(Direction::Send, message, timeout),
             Request::Recv(message) => self.message(Direction::Recv, message, timeout),
+            Request::RecvAny(_) | Request::Uneven(_) => Err(Error::NotSupported {
+                what: "several operations in the place of one".to_owned(),
+                why: "they go through a group".to_owned(),
+            }),
         }
     }
 
@@ -228,8 +251,37 @@ impl Communicator {
     ///
     /// Any [`Error`] but those of start-up.
     pub unsafe fn run(&self, request: impl Into<Request>, timeout: Option<Duration>) -> Outcome {
-        let (lane, task, identity) = self.accept(request.into(), timeout)?;
+        let request = request.into();
+        if request.is_several() {
+            // SAFETY:
+            // - The caller promises the same.
+            return unsafe { self.run_several(request, timeout) }.map(drop);
+        }
+        let (lane, task, identity) = self.accept(request, timeout)?;
         self.inner.run(lane, task, identity)
+    }
+
+    /// Receive from whichever rank sends first; returns which rank that was.
+    ///
+    /// # Safety
+    ///
+    /// As [`run`](Self::run).
+    ///
+    /// # Errors
+    ///
+    /// As [`run`](Self::run). Lost ranks are an error only once no rank is left to send.
+    pub unsafe fn run_any(
+        &self,
+        message: AnyMessage,
+        timeout: Option<Duration>,
+    ) -> Result<u32, Error> {
+        // SAFETY:
+        // - The caller promises the same.
+        let source = unsafe { self.run_several(Request::RecvAny(message), timeout) }?;
+        source.ok_or_else(|| Error::System {
+            what: format!("communicator '{}', rank {}", self.name(), self.rank()),
+            message: "a receive from any source ended without a source".to_owned(),
+        })
     }
 
     /// Start a request; the handle tells when it has ended.
@@ -249,7 +301,13 @@ impl Communicator {
         timeout: Option<Duration>,
         keep: Keep,
     ) -> Result<Work, Error> {
-        let (lane, task, identity) = self.accept(request.into(), timeout)?;
+        let request = request.into();
+        if request.is_several() {
+            // SAFETY:
+            // - The caller promises the same.
+            return unsafe { self.start_several(request, timeout, keep) };
+        }
+        let (lane, task, identity) = self.accept(request, timeout)?;
         let state = Arc::new(WorkState::default());
         Ok(self.inner.start(Entry { lane, task, identity, state, keep }))
     }
@@ -261,6 +319,6 @@ impl Drop for Communicator {
     }
 }
 
-fn check_timeout(timeout: Option<Duration>) -> Result<(), Error> {
+pub(crate) fn check_timeout(timeout: Option<Duration>) -> Result<(), Error> {
     timeout.map_or(Ok(()), |time| check_time("timeout", time, MAX_TIMEOUT))
 }

@@ -6,10 +6,12 @@ use stepccl_engine::{
     Address, Completion, Engine, EngineError, Operation, Part, Submission, Token,
 };
 
+use crate::any::Receives;
 use crate::collective::Round;
 use crate::geometry::Geometry;
 use crate::posts::Posts;
 use crate::rounds::{Await, Rounds, Sign};
+use crate::scratch::Scratch;
 
 /// What came of letting a task advance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +57,10 @@ pub(crate) struct Context {
     /// Slots filled for each peer, and emptied of each peer.
     pub sent: Box<[u64]>,
     pub taken: Box<[u64]>,
+    /// Receives that have not met their message.
+    pub receives: Receives,
+    /// Scratch of packed collectives, for the next one.
+    pub scratch: Scratch,
     /// Scratch of reduces and of posts.
     pub sources: Vec<Address>,
     pub parts: Vec<Part>,
@@ -85,6 +91,8 @@ impl Context {
             waits: Vec::new(),
             sent: vec![0; ranks as usize].into(),
             taken: vec![0; ranks as usize].into(),
+            receives: Receives::new(ranks),
+            scratch: Scratch::default(),
             sources: Vec::new(),
             flight: VecDeque::new(),
             completions: Vec::new(),

@@ -157,6 +157,39 @@ impl Inner {
         work
     }
 
+    /// Run operations that share `state`, at the same time where their lanes differ.
+    pub fn run_all(&self, entries: Vec<Entry>, state: &Arc<WorkState>) -> Outcome {
+        self.enqueue_all(entries);
+        self.wait_to_the_end(state)
+    }
+
+    /// Start operations that share a state; `lane` and `identity` are for messages about all.
+    pub fn start_all(
+        self: &Arc<Self>,
+        entries: Vec<Entry>,
+        state: Arc<WorkState>,
+        lane: usize,
+        identity: Identity,
+    ) -> Work {
+        self.enqueue_all(entries);
+        self.spawn_worker();
+        self.kick_worker();
+        Work { inner: Arc::clone(self), state, lane, identity }
+    }
+
+    /// Nothing of another thread comes between `entries`.
+    fn enqueue_all(&self, mut entries: Vec<Entry>) {
+        let now = Instant::now();
+        entries.iter_mut().for_each(|entry| entry.identity.started = Some(now));
+        let count = entries.len();
+        self.unfinished.fetch_add(count, Ordering::AcqRel);
+        let mut inbox = lock(&self.inbox);
+        inbox.append(&mut entries);
+        self.queued.fetch_add(count, Ordering::AcqRel);
+        drop(inbox);
+        self.waker.wake();
+    }
+
     fn enqueue(&self, mut entry: Entry) {
         entry.identity.start();
         self.unfinished.fetch_add(1, Ordering::AcqRel);

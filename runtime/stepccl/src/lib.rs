@@ -25,6 +25,7 @@
 //! Before: `runtime/python/src/communicator.rs`. After: `runtime/stepccl/src/communicator.rs`.
 
 mod agreement;
+mod any;
 mod bound;
 mod call;
 mod called;
@@ -39,9 +40,13 @@ mod element;
 mod environment;
 mod error;
 mod geometry;
+mod group;
 mod inner;
+mod local;
 mod measure;
 mod memory;
+mod packed;
+mod packing;
 mod pair;
 mod placement;
 mod plans;
@@ -50,12 +55,14 @@ mod prepared;
 mod progress;
 mod request;
 mod rounds;
+mod scratch;
 mod size;
 mod slices;
 mod stats;
 mod task;
 #[cfg(test)]
 mod testing;
+mod uneven;
 mod work;
 
 pub use call::Call;
@@ -63,10 +70,12 @@ pub use communicator::Communicator;
 pub use config::{Config, MAX_START_TIMEOUT, MAX_TIMEOUT};
 pub use element::Element;
 pub use error::{Calls, Error, LossReason, OperationName, Ranks, With};
+pub use group::Group;
 pub use memory::Memory;
-pub use request::{Message, Request};
+pub use request::{AnyMessage, Message, Request};
 pub use size::parse_size;
 pub use stats::Stats;
+pub use uneven::{Uneven, UnevenCall};
 pub use work::{Keep, Outcome, Work};
 
 pub use stepccl_bootstrap::{

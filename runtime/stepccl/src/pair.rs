@@ -7,6 +7,7 @@
 use stepccl_engine::{EngineError, Operation, RegionId, Submission, Token, UserMemory};
 use stepccl_plan::Targets;
 
+use crate::any::Receives;
 use crate::context::{Advance, Context, Failure};
 use crate::geometry::{HEADER_BYTES, STREAMING_BYTES};
 
@@ -31,6 +32,8 @@ pub(crate) struct PairTask {
     stage: Stage,
     moved_bytes: usize,
     pending: Option<Token>,
+    /// Place of a receive among those posted.
+    order: Option<u64>,
 }
 
 // SAFETY:
@@ -103,6 +106,14 @@ impl PairTask {
             stage: Stage::New,
             moved_bytes: 0,
             pending: None,
+            order: None,
+        }
+    }
+
+    /// It is in its queue now.
+    pub fn posted(&mut self, receives: &mut Receives) {
+        if self.direction == Direction::Recv {
+            self.order = Some(receives.post(self.peer));
         }
     }
 
@@ -165,6 +176,9 @@ impl PairTask {
                     self.tell(cx)?;
                     if self.moved_bytes == self.bytes {
                         self.release(cx)?;
+                        if self.order.is_some() {
+                            cx.receives.ends(self.peer);
+                        }
                         return Ok(Advance::Done);
                     }
                     self.stage = Stage::Slot;
@@ -185,7 +199,10 @@ impl PairTask {
             ),
             Direction::Recv => (cx.geometry.sent_flag(cx.rank), cx.taken[peer] + 1),
         };
-        if cx.engine.flag(self.peer, flag)? >= value {
+        let may = self.direction == Direction::Send
+            || self.moved_bytes > 0
+            || cx.receives.may_take(self.peer, self.order);
+        if may && cx.engine.flag(self.peer, flag)? >= value {
             return Ok(true);
         }
         cx.wait_for(self.peer, flag, value);

@@ -10,7 +10,8 @@ use stepccl_engine::{Board, Engine, EngineError, Look, LostPeer, RankState};
 use crate::called::Called;
 use crate::context::{Advance, Context, Failure};
 use crate::error::{Calls, Error, LossReason, OperationName, Ranks, With};
-use crate::task::{Entry, Identity, Task};
+use crate::rounds::{Await, Sign};
+use crate::task::{Entry, Identity, Task, lanes};
 use crate::work::{Ended, Outcome};
 
 /// Longest sleep before deadlines and peers are looked at again.
@@ -81,7 +82,7 @@ pub(crate) struct Progress {
 
 impl Progress {
     pub fn new(cx: Context, name: String, abort: Arc<Abort>) -> Self {
-        let lanes = 1 + 2 * cx.ranks as usize;
+        let lanes = lanes(cx.ranks);
         Self {
             cx,
             name,
@@ -106,11 +107,12 @@ impl Progress {
     }
 
     /// Put an operation behind those of its lane.
-    pub fn add(&mut self, entry: Entry) {
+    pub fn add(&mut self, mut entry: Entry) {
         if let Some(error) = self.broken() {
             self.ended.push(Ended { state: entry.state, outcome: Err(error), keep: entry.keep });
             return;
         }
+        entry.task.posted(&mut self.cx);
         let lane = entry.lane;
         if self.lanes[lane].is_empty() {
             self.active.push(lane);
@@ -323,9 +325,13 @@ impl Progress {
         self.cx.engine.lost_peers(&mut lost);
         let engine = self.cx.engine.as_ref();
         // After the look at the peers: what a peer signalled before it left has arrived by now.
-        let open: Vec<_> = (self.cx.waits.iter()).filter(|w| !w.is_over(engine)).collect();
-        let any = open.first()?.lane;
-        let awaited = |l: &LostPeer| open.iter().find(|w| w.rank == l.rank).map(|w| w.lane);
+        let open: Vec<_> = self.cx.waits.iter().copied().filter(|w| !w.is_over(engine)).collect();
+        let firm = |w: &&Await| !matches!(w.sign, Sign::Source { .. });
+        let Some(any) = open.iter().find(firm).map(|w| w.lane) else {
+            return all_sources_lost(&self.cx.waits, &open, &lost);
+        };
+        let awaited =
+            |l: &LostPeer| open.iter().filter(firm).find(|w| w.rank == l.rank).map(|w| w.lane);
         // A rank that left in good order is missed only by who waits for it.
         let gone = |l: &&LostPeer| l.state != RankState::Closed;
         lost.iter()
@@ -523,6 +529,18 @@ impl Progress {
         }
         true
     }
+}
+
+/// A receive from any source ends only when no source is left: one of them, and its lane.
+fn all_sources_lost(
+    waits: &[Await],
+    open: &[Await],
+    lost: &[LostPeer],
+) -> Option<(LostPeer, usize)> {
+    let first = open.first()?;
+    let find = |rank: u32| lost.iter().find(|l| l.rank == rank);
+    let all = open.len() == waits.len() && open.iter().all(|w| find(w.rank).is_some());
+    find(first.rank).filter(|_| all).map(|lost| (*lost, first.lane))
 }
 
 /// The caller gets its memory back when its call returns, and a channel would still write it.

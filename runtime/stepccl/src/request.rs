@@ -1,6 +1,6 @@
 //! What a communicator can be asked to do.
 
-use crate::{Call, Error};
+use crate::{Call, Error, UnevenCall};
 
 /// Longest message in bytes: what one region can address.
 const MAX_BYTES: u64 = 1 << 40;
@@ -15,6 +15,23 @@ pub enum Request {
     Send(Message),
     /// Receive the memory of the message from its peer.
     Recv(Message),
+    /// Receive from whichever rank sends first; [`Work::source`](crate::Work::source) tells which.
+    RecvAny(AnyMessage),
+    /// A collective whose blocks differ in length.
+    Uneven(UnevenCall),
+}
+
+impl Request {
+    /// Whether it may be made of several operations, and so goes the way of groups.
+    pub(crate) const fn is_several(&self) -> bool {
+        matches!(self, Self::RecvAny(_) | Self::Uneven(_))
+    }
+}
+
+impl From<UnevenCall> for Request {
+    fn from(call: UnevenCall) -> Self {
+        Self::Uneven(call)
+    }
 }
 
 impl From<Call> for Request {
@@ -41,6 +58,45 @@ pub struct Message {
 //   `Engine::register`, which does not depend on the thread.
 unsafe impl Send for Message {}
 
+/// Bytes that come from whichever rank sends first.
+#[derive(Clone, Copy, Debug)]
+pub struct AnyMessage {
+    /// Number that sender and receiver must give alike.
+    pub tag: i32,
+    /// First byte.
+    pub memory: *mut u8,
+    /// Length; sender and receiver must give it alike.
+    pub bytes: usize,
+}
+
+// SAFETY:
+// - As for `Message`.
+unsafe impl Send for AnyMessage {}
+
+impl AnyMessage {
+    /// Refuse a message that cannot be right among `ranks`.
+    pub(crate) fn check(&self, ranks: u32) -> Result<(), Error> {
+        if ranks < 2 {
+            return Err(Error::invalid(
+                "peer",
+                "any",
+                "there must be another rank to receive from",
+            ));
+        }
+        check_memory(self.memory, self.bytes)
+    }
+}
+
+fn check_memory(memory: *mut u8, bytes: usize) -> Result<(), Error> {
+    if memory.is_null() && bytes > 0 {
+        return Err(Error::invalid("buffer", "null", "must point to memory"));
+    }
+    if bytes as u64 > MAX_BYTES {
+        return Err(Error::invalid("bytes", bytes, "must be at most 2^40"));
+    }
+    Ok(())
+}
+
 impl Message {
     /// Refuse a message that cannot be right on `rank` of `ranks`.
     pub(crate) fn check(&self, rank: u32, ranks: u32) -> Result<(), Error> {
@@ -51,12 +107,6 @@ impl Message {
             );
             return Err(Error::invalid("peer", peer, rule));
         }
-        if memory.is_null() && bytes > 0 {
-            return Err(Error::invalid("buffer", "null", "must point to memory"));
-        }
-        if bytes as u64 > MAX_BYTES {
-            return Err(Error::invalid("bytes", bytes, "must be at most 2^40"));
-        }
-        Ok(())
+        check_memory(memory, bytes)
     }
 }

@@ -13,6 +13,8 @@ use crate::prepared::{Prepared, Slots};
 pub(crate) enum Sign {
     /// A flag reaches a value.
     Flag { flag: u32, value: u64 },
+    /// A flag reaches a value, of this rank or of another one.
+    Source { flag: u32, value: u64 },
     /// A post on the board of collectives.
     Post(u64),
 }
@@ -31,7 +33,9 @@ impl Await {
     #[inline]
     pub fn is_over(&self, engine: &dyn Engine) -> bool {
         match self.sign {
-            Sign::Flag { flag, value } => engine.flag(self.rank, flag).map_or(true, |v| v >= value),
+            Sign::Flag { flag, value } | Sign::Source { flag, value } => {
+                engine.flag(self.rank, flag).map_or(true, |v| v >= value)
+            }
             Sign::Post(number) => engine
                 .look(self.rank, Board::Collective, number)
                 .ok()

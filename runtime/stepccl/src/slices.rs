@@ -2,8 +2,68 @@
 
 use stepccl_plan::{Collective, ReduceOp};
 
-use crate::request::{Message, Request};
+use crate::request::{AnyMessage, Message, Request};
 use crate::{Call, Communicator, Element, Error, Memory, Outcome};
+
+fn memory<T>(pointer: *mut T, length: usize) -> Memory {
+    if length == 0 { Memory::None } else { Memory::Contiguous(pointer.cast()) }
+}
+
+/// The call of a collective on slices of whole blocks, on `rank` of `ranks`.
+pub(crate) fn call<T: Element>(
+    (rank, ranks): (u32, u32),
+    collective: Collective,
+    op: ReduceOp,
+    input: Option<&[T]>,
+    output: Option<&mut [T]>,
+) -> Result<Call, Error> {
+    let blocks_in = collective.input_blocks(rank, ranks) as usize;
+    let blocks_out = collective.output_blocks(rank, ranks) as usize;
+    let lengths = (input.map_or(0, <[T]>::len), output.as_ref().map_or(0, |o| o.len()));
+    let count = lengths.0.checked_div(blocks_in).unwrap_or_else(|| lengths.1 / blocks_out.max(1));
+    for (name, length, blocks) in
+        [("input", lengths.0, blocks_in), ("output", lengths.1, blocks_out)]
+    {
+        if length != count * blocks {
+            let rule = format!("must be {blocks} block(s) of {count}");
+            return Err(Error::invalid(name, format_args!("{length} elements"), rule));
+        }
+    }
+    Ok(Call {
+        collective,
+        dtype: T::DTYPE,
+        op,
+        count,
+        input: input.map_or(Memory::None, |s| memory(s.as_ptr().cast_mut(), s.len())),
+        output: output.map_or(Memory::None, |s| memory(s.as_mut_ptr(), s.len())),
+    })
+}
+
+/// The call of an all_reduce in place.
+pub(crate) fn all_reduce_in_place<T: Element>(data: &mut [T], op: ReduceOp) -> Call {
+    let memory = memory(data.as_mut_ptr(), data.len());
+    Call {
+        collective: Collective::AllReduce,
+        dtype: T::DTYPE,
+        op,
+        count: data.len(),
+        input: memory.clone(),
+        output: memory,
+    }
+}
+
+/// The call of a broadcast in place, on `rank`.
+pub(crate) fn broadcast<T: Element>(data: &mut [T], rank: u32, root: u32) -> Call {
+    let memory = memory(data.as_mut_ptr(), data.len());
+    Call {
+        collective: Collective::Broadcast { root },
+        dtype: T::DTYPE,
+        op: ReduceOp::Sum,
+        count: data.len(),
+        input: if rank == root { memory.clone() } else { Memory::None },
+        output: memory,
+    }
+}
 
 impl Communicator {
     fn slices<T: Element>(
@@ -13,31 +73,7 @@ impl Communicator {
         input: Option<&[T]>,
         output: Option<&mut [T]>,
     ) -> Outcome {
-        let (rank, ranks) = (self.rank(), self.ranks());
-        let blocks_in = collective.input_blocks(rank, ranks) as usize;
-        let blocks_out = collective.output_blocks(rank, ranks) as usize;
-        let lengths = (input.map_or(0, <[T]>::len), output.as_ref().map_or(0, |o| o.len()));
-        let count =
-            lengths.0.checked_div(blocks_in).unwrap_or_else(|| lengths.1 / blocks_out.max(1));
-        for (name, length, blocks) in
-            [("input", lengths.0, blocks_in), ("output", lengths.1, blocks_out)]
-        {
-            if length != count * blocks {
-                let rule = format!("must be {blocks} block(s) of {count}");
-                return Err(Error::invalid(name, format_args!("{length} elements"), rule));
-            }
-        }
-        let memory = |pointer: *mut T, length: usize| {
-            if length == 0 { Memory::None } else { Memory::Contiguous(pointer.cast()) }
-        };
-        let call = Call {
-            collective,
-            dtype: T::DTYPE,
-            op,
-            count,
-            input: input.map_or(Memory::None, |s| memory(s.as_ptr().cast_mut(), s.len())),
-            output: output.map_or(Memory::None, |s| memory(s.as_mut_ptr(), s.len())),
-        };
+        let call = call((self.rank(), self.ranks()), collective, op, input, output)?;
         // SAFETY:
         // - The slices are borrowed, the output uniquely, until `run` returns, and their lengths
         //   are those of the blocks.
@@ -59,19 +95,7 @@ impl Communicator {
     ///
     /// As [`run`](Self::run).
     pub fn all_reduce_in_place<T: Element>(&self, data: &mut [T], op: ReduceOp) -> Outcome {
-        let memory = if data.is_empty() {
-            Memory::None
-        } else {
-            Memory::Contiguous(data.as_mut_ptr().cast())
-        };
-        let call = Call {
-            collective: Collective::AllReduce,
-            dtype: T::DTYPE,
-            op,
-            count: data.len(),
-            input: memory.clone(),
-            output: memory,
-        };
+        let call = all_reduce_in_place(data, op);
         // SAFETY:
         // - The slice is borrowed uniquely until `run` returns; input and output are the same
         //   memory, which an all_reduce allows.
@@ -84,20 +108,7 @@ impl Communicator {
     ///
     /// As [`run`](Self::run).
     pub fn broadcast<T: Element>(&self, data: &mut [T], root: u32) -> Outcome {
-        let memory = if data.is_empty() {
-            Memory::None
-        } else {
-            Memory::Contiguous(data.as_mut_ptr().cast())
-        };
-        let input = if self.rank() == root { memory.clone() } else { Memory::None };
-        let call = Call {
-            collective: Collective::Broadcast { root },
-            dtype: T::DTYPE,
-            op: ReduceOp::Sum,
-            count: data.len(),
-            input,
-            output: memory,
-        };
+        let call = broadcast(data, self.rank(), root);
         // SAFETY:
         // - The slice is borrowed uniquely until `run` returns; input and output are the same
         //   memory, which a broadcast allows.
@@ -204,5 +215,18 @@ impl Communicator {
         // - The slice is borrowed uniquely until the call returns, and any bytes are a value of
         //   every element type.
         unsafe { self.run(Request::Recv(message), None) }
+    }
+
+    /// Receive `data` from whichever rank sends first; returns which rank that was.
+    ///
+    /// # Errors
+    ///
+    /// As [`run_any`](Self::run_any).
+    pub fn recv_any<T: Element>(&self, data: &mut [T]) -> Result<u32, Error> {
+        let bytes = size_of_val(data);
+        let message = AnyMessage { tag: 0, memory: data.as_mut_ptr().cast(), bytes };
+        // SAFETY:
+        // - As in `recv`.
+        unsafe { self.run_any(message, None) }
     }
 }

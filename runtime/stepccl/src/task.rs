@@ -5,11 +5,16 @@ use std::time::{Duration, Instant};
 
 use stepccl_engine::EngineError;
 
+use crate::Call;
+use crate::any::AnyTask;
 use crate::collective::CollectiveTask;
 use crate::context::{Advance, Context, Failure};
 use crate::eager::EagerTask;
 use crate::error::With;
+use crate::local::LocalTask;
+use crate::packed::PackedTask;
 use crate::pair::PairTask;
+use crate::prepared::Prepared;
 use crate::work::{Keep, WorkState};
 
 /// What an operation does.
@@ -18,14 +23,46 @@ pub(crate) enum Task {
     Eager(EagerTask),
     Collective(CollectiveTask),
     Pair(PairTask),
+    Any(AnyTask),
+    Packed(PackedTask),
+    Local(LocalTask),
 }
 
 impl Task {
+    /// The task of a collective: without a program, it is short enough for the boards.
+    ///
+    /// # Safety
+    ///
+    /// The memory of `call` must be valid, and untouched by others, until the task is done or
+    /// `release` has returned.
+    pub unsafe fn of_call(call: Call, prepared: Option<Arc<Prepared>>) -> Self {
+        // SAFETY:
+        // - The caller promises what both ask for.
+        unsafe {
+            match prepared {
+                None => Self::Eager(EagerTask::new(call)),
+                Some(prepared) => Self::Collective(CollectiveTask::new(call, prepared)),
+            }
+        }
+    }
+
     pub fn advance(&mut self, cx: &mut Context) -> Result<Advance, Failure> {
         match self {
             Self::Eager(task) => task.advance(cx),
             Self::Collective(task) => task.advance(cx),
             Self::Pair(task) => task.advance(cx),
+            Self::Any(task) => task.advance(cx),
+            Self::Packed(task) => task.advance(cx),
+            Self::Local(task) => Ok(task.advance()),
+        }
+    }
+
+    /// It is in its queue now, behind all that were put into queues before.
+    pub fn posted(&mut self, cx: &mut Context) {
+        match self {
+            Self::Pair(task) => task.posted(&mut cx.receives),
+            Self::Any(task) => task.posted(&mut cx.receives),
+            Self::Eager(_) | Self::Collective(_) | Self::Packed(_) | Self::Local(_) => {}
         }
     }
 
@@ -35,6 +72,9 @@ impl Task {
             Self::Eager(_) => Ok(()),
             Self::Collective(task) => task.release(cx),
             Self::Pair(task) => task.release(cx),
+            Self::Any(task) => task.release(cx),
+            Self::Packed(task) => task.release(cx),
+            Self::Local(_) => Ok(()),
         }
     }
 }
@@ -85,7 +125,17 @@ pub(crate) struct Entry {
 /// Lane of collectives.
 pub(crate) const COLLECTIVES: usize = 0;
 
-/// Lane of sends to `peer`.
+/// Lanes of a communicator of `ranks` ranks.
+pub(crate) const fn lanes(ranks: u32) -> usize {
+    2 + 2 * ranks as usize
+}
+
+/// Lane of receives from any source of a communicator of `ranks` ranks.
+pub(crate) const fn any_lane(ranks: u32) -> usize {
+    1 + 2 * ranks as usize
+}
+
+/// Lane of sends to `peer`; of copies within this rank, where that is `peer`.
 pub(crate) const fn send_lane(peer: u32) -> usize {
     1 + 2 * peer as usize
 }

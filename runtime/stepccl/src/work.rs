@@ -4,7 +4,7 @@ use std::any::Any;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::Error;
@@ -22,10 +22,15 @@ pub(crate) struct WorkState {
     done: AtomicBool,
     end: Mutex<End>,
     ended: Condvar,
+    source: OnceLock<u32>,
 }
 
 #[derive(Default)]
 struct End {
+    /// Operations of a group that are still to end, beside the last one.
+    others: usize,
+    /// How the first of those that failed ended.
+    failed: Option<Error>,
     outcome: Option<Outcome>,
     callbacks: Vec<Callback>,
     nudged: bool,
@@ -38,6 +43,22 @@ impl fmt::Debug for WorkState {
 }
 
 impl WorkState {
+    /// State of a group of `operations` operations, one at least.
+    pub fn of_group(operations: usize) -> Self {
+        let end = End { others: operations.saturating_sub(1), ..End::default() };
+        Self { end: Mutex::new(end), ..Self::default() }
+    }
+
+    /// A receive from any source has met a message of `rank`.
+    pub fn set_source(&self, rank: u32) {
+        // It meets one message only.
+        let _ = self.source.set(rank);
+    }
+
+    pub fn source(&self) -> Option<u32> {
+        self.source.get().copied()
+    }
+
     fn end(&self) -> MutexGuard<'_, End> {
         self.end.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -64,13 +85,25 @@ impl WorkState {
         self.ended.notify_all();
     }
 
-    /// Record the end; returns what is to be called.
-    fn finish(&self, outcome: Outcome) -> Vec<Callback> {
+    /// Record the end of an operation; returns what is to be called with which outcome.
+    pub fn finish(&self, outcome: Outcome) -> Called {
         let mut end = self.end();
-        end.outcome = Some(outcome);
+        // The error that broke the communicator says more than that it is broken.
+        let quotes = |error: &Error| matches!(error, Error::Broken { .. });
+        let outcome = match (end.failed.take(), outcome) {
+            (Some(before), Err(error)) if quotes(&before) && !quotes(&error) => Err(error),
+            (Some(before), _) => Err(before),
+            (None, outcome) => outcome,
+        };
+        if end.others > 0 {
+            end.others -= 1;
+            end.failed = outcome.err();
+            return Called { callbacks: Vec::new(), outcome: Ok(()) };
+        }
+        end.outcome = Some(outcome.clone());
         self.done.store(true, Ordering::Release);
         self.ended.notify_all();
-        std::mem::take(&mut end.callbacks)
+        Called { callbacks: std::mem::take(&mut end.callbacks), outcome }
     }
 
     fn on_done(&self, callback: Callback) {
@@ -103,7 +136,7 @@ impl Ended {
         // What was kept alive for the operation goes first: a waiter may reuse it. A panic is for
         // the panic hook; here it must not keep others from hearing of their end.
         let _ = catch_unwind(AssertUnwindSafe(move || drop(keep)));
-        Called { callbacks: state.finish(outcome.clone()), outcome }
+        state.finish(outcome)
     }
 }
 
@@ -137,6 +170,18 @@ impl Keep {
     pub(crate) const fn holds(&self) -> bool {
         self.0.is_some()
     }
+
+    /// As many that keep the same alive, until the last of them goes.
+    pub(crate) fn shared(self, times: usize) -> Vec<Self> {
+        match self.0 {
+            None => (0..times).map(|_| Self::default()).collect(),
+            Some(value) => {
+                // Behind a lock that nobody takes: what is kept need not be safe to share.
+                let value = Arc::new(Mutex::new(value));
+                (0..times).map(|_| Self::new(Arc::clone(&value))).collect()
+            }
+        }
+    }
 }
 
 impl fmt::Debug for Keep {
@@ -167,6 +212,13 @@ impl Work {
     #[must_use]
     pub fn outcome(&self) -> Option<Outcome> {
         self.state.outcome()
+    }
+
+    /// Rank whose message a receive from any source has taken; none before, and for every other
+    /// operation.
+    #[must_use]
+    pub fn source(&self) -> Option<u32> {
+        self.state.source()
     }
 
     /// Wait until the operation has ended. The waiting thread does the work meanwhile.
