@@ -27,7 +27,8 @@ use crate::{Call, Config, Error};
 /// same on every rank; sends and receives of each pair of ranks likewise, beside the collectives.
 /// Methods may be called from several threads; only calls that one thread makes are ordered.
 ///
-/// Dropping it ends what is under way with [`Error::Aborted`] and tells the peers.
+/// Dropping it ends what is under way with [`Error::Aborted`] and tells the peers;
+/// [`close`](Self::close) waits for it first.
 #[derive(Debug)]
 pub struct Communicator {
     pub(crate) inner: Arc<Inner>,
@@ -38,6 +39,10 @@ pub struct Communicator {
     timeout: Duration,
     staging_bytes: usize,
     start_up: Duration,
+    /// Settings of communicators that come of this one; without the secret.
+    pub(crate) config: Config,
+    /// Splits so far.
+    pub(crate) splits: AtomicU64,
 }
 
 impl Communicator {
@@ -71,6 +76,8 @@ impl Communicator {
             timeout: config.timeout,
             staging_bytes,
             start_up,
+            config: Config { secret: None, ..config.clone() },
+            splits: AtomicU64::new(0),
         })
     }
 
@@ -127,6 +134,18 @@ impl Communicator {
     /// End all operations, on this rank at once and soon on the others; no later one is possible.
     pub fn abort(&self, reason: &str) {
         self.inner.abort(reason);
+    }
+
+    /// Leave in good order: wait until everything that was started on this rank has ended, well or
+    /// not, then tell the peers. What another thread is still waiting for in a call of its own ends
+    /// with [`Error::Aborted`], and so does every later call, as [`Error::Broken`].
+    ///
+    /// Peers that still wait for this rank get [`Error::PeerLost`]; peers that have all they need
+    /// are not disturbed. Memory and descriptors go with the communicator and the last handle of
+    /// its work.
+    pub fn close(&self) {
+        self.inner.drain();
+        self.inner.close();
     }
 
     fn plans(&self) -> MutexGuard<'_, Plans> {

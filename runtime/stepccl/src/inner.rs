@@ -21,6 +21,9 @@ const STAND_BY: Duration = Duration::from_millis(1);
 /// Sleep of the worker while somebody drives who does not wait for what the worker is for.
 const WORKER_STAND_BY: Duration = Duration::from_micros(100);
 
+/// How long a thread that waits for all operations drives before it looks whether any is left.
+const DRAIN: Duration = Duration::from_millis(1);
+
 /// Shared state of a communicator.
 #[derive(Debug)]
 pub(crate) struct Inner {
@@ -390,6 +393,14 @@ impl Inner {
             progress.take_ended()
         };
         self.settle(ended);
+    }
+
+    /// Drive until everything that was started has ended.
+    pub fn drain(&self) {
+        let never = Arc::new(WorkState::default());
+        while self.unfinished.load(Ordering::Acquire) > 0 {
+            self.drive_until(&never, Instant::now().checked_add(DRAIN));
+        }
     }
 
     /// End what is under way, stop the worker, tell the peers.

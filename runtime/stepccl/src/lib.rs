@@ -22,6 +22,29 @@
 //! });
 //! ```
 //!
+//! Parts of the ranks make communicators of their own with [`Communicator::split`], which needs no
+//! store:
+//!
+//! ```
+//! # use stepccl::{Communicator, Config, MemoryStore, ReduceOp};
+//! # let store = MemoryStore::new();
+//! # std::thread::scope(|scope| {
+//! # for rank in 0..4 {
+//! # let store = &store;
+//! # scope.spawn(move || -> Result<(), stepccl::Error> {
+//! # let ranks = Communicator::new(store, "world.0", rank, 4, &Config::default())?;
+//! // Even and odd ranks, in reverse order.
+//! if let Some(half) = ranks.split(Some(rank % 2), -(rank as i32))? {
+//!     let mut highest = [rank as i32];
+//!     half.broadcast(&mut highest, 0)?;
+//!     assert_eq!(highest, [2 + rank as i32 % 2]);
+//! }
+//! # Ok(())
+//! # });
+//! # }
+//! # });
+//! ```
+//!
 //! Before: `runtime/python/src/communicator.rs`. After: `runtime/stepccl/src/communicator.rs`.
 
 mod agreement;
@@ -58,6 +81,7 @@ mod rounds;
 mod scratch;
 mod size;
 mod slices;
+mod split;
 mod stats;
 mod task;
 #[cfg(test)]

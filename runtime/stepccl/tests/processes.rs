@@ -93,6 +93,10 @@ fn work(comm: &Communicator, world: u32) {
             assert_eq!(*v, i * ranks + base);
         }
     }
+    let half = comm.split(Some(comm.rank() % 2), 0).unwrap().unwrap();
+    let mut data = [i64::from(comm.rank()) + 1; 3];
+    half.all_reduce_in_place(&mut data, ReduceOp::Min).unwrap();
+    assert_eq!(data, [i64::from(comm.rank() % 2) + 1; 3]);
     comm.barrier().unwrap();
 }
 
