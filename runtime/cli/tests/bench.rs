@@ -67,6 +67,11 @@ fn rates_follow_from_time_and_size() {
     assert_eq!(row["time_us"], row["out_of_place"]["time_us"]);
 }
 
+/// Element types; and with their operations: 6 of 6 floats, 9 of 6 integers, 7 of bool, 4 of 2
+/// complex numbers.
+const TYPES: usize = 15;
+const PAIRS: usize = 6 * 6 + 6 * 9 + 7 + 2 * 4;
+
 #[test]
 fn every_collective_type_and_operation_is_right() {
     for ranks in [2, 3] {
@@ -77,7 +82,7 @@ fn every_collective_type_and_operation_is_right() {
             );
             let rows = objects(&line);
             let reduces = matches!(collective, "all_reduce" | "reduce" | "reduce_scatter");
-            let cases = if reduces { 7 * 4 } else { 7 };
+            let cases = if reduces { PAIRS } else { TYPES };
             assert_eq!(rows.len(), if collective == "barrier" { 1 } else { cases * 3 }, "{line}");
             for row in rows {
                 assert_eq!(row["out_of_place"]["wrong"], 0, "{row}");
@@ -135,7 +140,11 @@ fn bad_arguments_name_value_and_rule() {
         ("broadcast -T nan", &["nan", "number of seconds"]),
         ("broadcast -T 1e300", &["1e300", "at most"]),
         ("broadcast -d float16", &["float16", "must be one of float, double"]),
-        ("broadcast -o prod", &["prod", "must be one of sum, max"]),
+        ("broadcast -o product", &["product", "must be one of sum, prod, max"]),
+        (
+            "all_reduce -o band",
+            &["--op band", "float elements", "sum, prod, max, min, avg, mulsum"],
+        ),
         ("broadcast -r 2", &["--root 2", "must be 0 to 1"]),
         ("broadcast --ranks 0", &["'0'", "1..=1024"]),
         ("broadcast --ranks 1025", &["'1025'", "1..=1024"]),

@@ -89,7 +89,7 @@ fn info_is_json_with_measured_figures_and_no_secret() {
     assert!(host["measured"]["copy_gb_per_s"].as_f64().unwrap() > 0.0, "{info}");
     let staging = host["measured"]["staging_bytes_a_rank"].as_u64().unwrap();
     assert!(2 * staging <= 8 << 20, "{staging} bytes a rank of two");
-    assert_eq!(info["dtypes"].as_array().unwrap().len(), 7);
+    assert_eq!(info["dtypes"].as_array().unwrap().len(), 15);
     assert!(
         info["environment"]
             .as_array()

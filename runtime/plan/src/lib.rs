@@ -39,7 +39,7 @@ pub use algorithm::Algorithm;
 pub use collective::Collective;
 pub use cost::{Candidate, Choice, Figures, Limits, Link, Verdict, choose, lower_bound};
 pub use describe::{describe, describe_rank};
-pub use dtype::DType;
+pub use dtype::{DType, Kind};
 pub use error::PlanError;
 pub use plan::Plan;
 pub use program::{GRAIN_BYTES, Program, boundary};

@@ -140,6 +140,7 @@ impl Communicator {
             collective: names::collective(collective, root)?,
             dtype: names::dtype(dtype)?,
             op: names::op(op)?,
+            premul: 1.0,
             count,
             input: Memory::from_pointers(&send),
             output: Memory::from_pointers(&recv),

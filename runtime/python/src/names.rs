@@ -5,14 +5,22 @@ use pyo3::exceptions::PyValueError;
 use stepccl::{Collective, DType, ReduceOp};
 
 /// torch's names of the element types.
-pub(crate) const DTYPES: [(&str, DType); 7] = [
+pub(crate) const DTYPES: [(&str, DType); DType::ALL.len()] = [
     ("float32", DType::F32),
     ("float64", DType::F64),
     ("float16", DType::F16),
     ("bfloat16", DType::Bf16),
-    ("int32", DType::I32),
-    ("int64", DType::I64),
+    ("float8_e4m3fn", DType::F8E4M3),
+    ("float8_e5m2", DType::F8E5M2),
+    ("int8", DType::I8),
     ("uint8", DType::U8),
+    ("int32", DType::I32),
+    ("uint32", DType::U32),
+    ("int64", DType::I64),
+    ("uint64", DType::U64),
+    ("bool", DType::Bool),
+    ("complex64", DType::C64),
+    ("complex128", DType::C128),
 ];
 
 fn unknown<T>(what: &str, name: &str, known: &[&str]) -> PyResult<T> {

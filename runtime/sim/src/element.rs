@@ -11,7 +11,11 @@ pub trait Element: Copy + PartialEq + fmt::Debug {
     /// What unwritten staging and output hold.
     const GARBAGE: Self;
 
-    /// Two elements combined; [`ReduceOp::Avg`] adds.
+    /// Two elements combined; [`ReduceOp::Avg`] and [`ReduceOp::PremulSum`] add.
+    ///
+    /// # Panics
+    ///
+    /// Where the operation does not apply to the type.
     #[must_use]
     fn combine(self, other: Self, op: ReduceOp) -> Self;
 
@@ -26,9 +30,11 @@ impl Element for f64 {
 
     fn combine(self, other: Self, op: ReduceOp) -> Self {
         match op {
+            ReduceOp::Sum | ReduceOp::Avg | ReduceOp::PremulSum => self + other,
+            ReduceOp::Prod => self * other,
             ReduceOp::Max => self.max(other),
             ReduceOp::Min => self.min(other),
-            _ => self + other,
+            _ => panic!("{op} of {}: there is no such combination", Self::DTYPE),
         }
     }
 
@@ -43,9 +49,14 @@ impl Element for i64 {
 
     fn combine(self, other: Self, op: ReduceOp) -> Self {
         match op {
+            ReduceOp::Sum | ReduceOp::Avg | ReduceOp::PremulSum => self.wrapping_add(other),
+            ReduceOp::Prod => self.wrapping_mul(other),
             ReduceOp::Max => self.max(other),
             ReduceOp::Min => self.min(other),
-            _ => self.wrapping_add(other),
+            ReduceOp::BitAnd => self & other,
+            ReduceOp::BitOr => self | other,
+            ReduceOp::BitXor => self ^ other,
+            _ => panic!("{op} of {}: there is no such combination", Self::DTYPE),
         }
     }
 

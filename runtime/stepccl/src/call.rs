@@ -7,6 +7,9 @@ use crate::{Error, Memory};
 /// Largest block in bytes: what one region can address.
 const MAX_BLOCK_BYTES: u64 = 1 << 40;
 
+/// Largest number up to which an f64 holds every whole number.
+const MAX_WHOLE_FACTOR: f64 = 9_007_199_254_740_992.0;
+
 /// A collective with its buffers.
 #[derive(Clone, Debug)]
 pub struct Call {
@@ -16,6 +19,9 @@ pub struct Call {
     pub dtype: DType,
     /// How contributions are combined; ignored where nothing is combined.
     pub op: ReduceOp,
+    /// What [`ReduceOp::PremulSum`] multiplies this rank's input by, each rank's its own; ignored
+    /// by other operations. A whole number of at most 2^53 for integers.
+    pub premul: f64,
     /// Elements of one block (see [`Collective`] for what a block is).
     pub count: usize,
     /// Input blocks of this rank.
@@ -63,12 +69,36 @@ impl Call {
                 ),
             ));
         };
-        let align = self.dtype.size();
+        self.check_op()?;
         let inputs = self.collective.input_blocks(rank, ranks);
         let outputs = self.collective.output_blocks(rank, ranks);
-        self.input.check("input", inputs, block, align)?;
-        self.output.check("output", outputs, block, align)?;
+        self.input.check("input", inputs, block)?;
+        self.output.check("output", outputs, block)?;
         self.check_overlap(rank, inputs, outputs)
+    }
+
+    /// Refuse an operation that the type does not have.
+    fn check_op(&self) -> Result<(), Error> {
+        let Self { collective, dtype, op, premul, .. } = *self;
+        if !collective.reduces() {
+            return Ok(());
+        }
+        if !op.applies_to(dtype) {
+            let possible: Vec<&str> = ReduceOp::all_of(dtype).map(ReduceOp::name).collect();
+            let rule = format!("{dtype} elements are combined by one of {}", possible.join(", "));
+            return Err(Error::invalid("op", format_args!("{op} of {dtype}"), rule));
+        }
+        let whole = premul.fract() == 0.0 && premul.abs() <= MAX_WHOLE_FACTOR;
+        if op == ReduceOp::PremulSum && dtype.is_integer() && !whole {
+            let rule = format!("must be a whole number of at most 2^53 for {dtype} elements");
+            return Err(Error::invalid("premul", premul, rule));
+        }
+        Ok(())
+    }
+
+    /// What this rank's input is multiplied by before anything is done with it.
+    pub(crate) fn factor(&self) -> Option<f64> {
+        (self.op == ReduceOp::PremulSum && self.collective.reduces()).then_some(self.premul)
     }
 
     /// The block of the output that may be the very memory of which block of the input.

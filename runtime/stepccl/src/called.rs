@@ -70,7 +70,8 @@ mod tests {
     use crate::Memory;
 
     fn call(collective: Collective, dtype: DType, op: ReduceOp, count: usize) -> Call {
-        Call { collective, dtype, op, count, input: Memory::None, output: Memory::None }
+        let (input, output) = (Memory::None, Memory::None);
+        Call { collective, dtype, op, premul: 1.0, count, input, output }
     }
 
     #[test]

@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use stepccl_engine::{Address, Board, EngineError, Look, Operation, Submission, Token};
+use stepccl_engine::{Address, Board, EngineError, Look, Operation, Scale, Submission, Token};
 use stepccl_plan::{ReduceOp, Targets};
 
 use crate::Call;
@@ -244,6 +244,10 @@ impl Sides {
                     cx.engine.signal(*to, cx.geometry.phase_flag(*flag), round.number + 1)?;
                     Submission::Done
                 }
+                Act::Copy { src, dst, bytes } if self.scale(&[*src]).is_some() => {
+                    let count = bytes / self.call.dtype.size();
+                    self.reduce(round, &[*src], *dst, count, false, cx)?
+                }
                 Act::Copy { src, dst, bytes } => self.copy(round, *src, *dst, *bytes, cx)?,
                 Act::Reduce { srcs, dst, count, last } => {
                     self.reduce(round, srcs, *dst, *count, *last, cx)?
@@ -292,6 +296,7 @@ impl Sides {
         }
         let dst = self.address(dst, round, cx)?;
         let divisor = if last && self.call.op == ReduceOp::Avg { cx.ranks } else { 1 };
+        let scale = self.scale(srcs);
         let answer = cx.submit(&Operation::Reduce {
             srcs: &sources,
             dst,
@@ -299,9 +304,18 @@ impl Sides {
             dtype: self.call.dtype,
             op: self.call.op,
             divisor,
+            scale,
         });
         cx.sources = sources;
         answer
+    }
+
+    /// Multiplies the rank's own input, where one of `srcs` is that and there is a factor.
+    fn scale(&self, srcs: &[Spot]) -> Option<Scale> {
+        let factor = self.call.factor()?;
+        // What lies in staging or in the output was multiplied on the way there.
+        let own = srcs.iter().position(|src| matches!(src, Spot::Input { .. }))?;
+        Some(Scale { source: own as u32, factor })
     }
 
     fn address(&self, spot: Spot, round: &Round, cx: &Context) -> Result<Address, EngineError> {

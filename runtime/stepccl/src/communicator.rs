@@ -182,7 +182,9 @@ impl Communicator {
         check_timeout(timeout)?;
         let bytes = call.message_bytes(self.rank(), self.ranks());
         let limit = self.eager.get(call.collective, || self.plans().eager_limit(call.collective));
-        let prepared = if call.block_bytes() <= limit && limit > 0 {
+        // A post is the input as it is.
+        let eager = call.block_bytes() <= limit && limit > 0 && call.factor().is_none();
+        let prepared = if eager {
             None
         } else {
             Some(self.plans().get(call.collective, call.dtype, call.count)?)

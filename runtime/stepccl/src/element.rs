@@ -22,4 +22,34 @@ macro_rules! element {
     )* };
 }
 
-element!(f32 => F32, f64 => F64, half::f16 => F16, half::bf16 => Bf16, i32 => I32, i64 => I64, u8 => U8);
+/// An 8-bit float without infinity ([`DType::F8E4M3`]), as its bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(transparent)]
+pub struct F8E4M3(pub u8);
+
+/// An 8-bit float with the exponent of f16 ([`DType::F8E5M2`]), as its bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(transparent)]
+pub struct F8E5M2(pub u8);
+
+/// A truth value ([`DType::Bool`]): false where the byte is 0. A `bool` is none, because a message
+/// can bring any byte.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(transparent)]
+pub struct Truth(pub u8);
+
+/// A complex number ([`DType::C64`], [`DType::C128`]).
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[repr(C)]
+pub struct Complex<T> {
+    /// The real part.
+    pub re: T,
+    /// The imaginary part.
+    pub im: T,
+}
+
+element! {
+    f32 => F32, f64 => F64, half::f16 => F16, half::bf16 => Bf16, F8E4M3 => F8E4M3, F8E5M2 => F8E5M2,
+    i8 => I8, u8 => U8, i32 => I32, u32 => U32, i64 => I64, u64 => U64,
+    Truth => Bool, Complex<f32> => C64, Complex<f64> => C128
+}

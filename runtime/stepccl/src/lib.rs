@@ -92,7 +92,7 @@ mod work;
 pub use call::Call;
 pub use communicator::Communicator;
 pub use config::{Config, MAX_START_TIMEOUT, MAX_TIMEOUT};
-pub use element::Element;
+pub use element::{Complex, Element, F8E4M3, F8E5M2, Truth};
 pub use error::{Calls, Error, LossReason, OperationName, Ranks, With};
 pub use group::Group;
 pub use memory::Memory;
@@ -107,7 +107,9 @@ pub use stepccl_bootstrap::{
     TcpStoreLimits, TcpStoreServer,
 };
 pub use stepccl_engine::Counters;
-pub use stepccl_plan::{Algorithm, Choice, Collective, DType, Figures, Plan, ReduceOp, Topology};
+pub use stepccl_plan::{
+    Algorithm, Choice, Collective, DType, Figures, Kind, Plan, ReduceOp, Topology,
+};
 
 /// Name of the processor's instructions that the host engine adds with.
 #[must_use]

@@ -47,6 +47,7 @@ pub(crate) fn rates(
         dtype: DType::F32,
         op: ReduceOp::Sum,
         divisor: 1,
+        scale: None,
     };
     let copy = rate(engine, &copy, bytes);
     let sum = rate(engine, &sum, bytes);

@@ -45,13 +45,12 @@ impl Memory {
         }
     }
 
-    /// Refuse what cannot hold `blocks` blocks of `block_bytes` bytes aligned to `align`.
+    /// Refuse what cannot hold `blocks` blocks of `block_bytes` bytes.
     pub(crate) fn check(
         &self,
         name: &'static str,
         blocks: u32,
         block_bytes: u64,
-        align: usize,
     ) -> Result<(), Error> {
         if blocks == 0 || block_bytes == 0 {
             return Ok(());
@@ -59,13 +58,6 @@ impl Memory {
         let pointer = |p: *mut u8| {
             if p.is_null() {
                 return Err(Error::invalid(name, "null", "must point to memory"));
-            }
-            if !p.addr().is_multiple_of(align) {
-                return Err(Error::invalid(
-                    name,
-                    format_args!("{p:p}"),
-                    format!("must be aligned to the element size of {align} bytes"),
-                ));
             }
             Ok(())
         };

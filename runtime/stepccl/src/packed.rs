@@ -184,6 +184,7 @@ mod tests {
                     collective,
                     dtype: stepccl_plan::DType::U8,
                     op: stepccl_plan::ReduceOp::Sum,
+                    premul: 1.0,
                     count: 24,
                     input: memory(inputs, places.input),
                     output: memory(outputs, places.output),

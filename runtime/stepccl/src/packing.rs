@@ -44,7 +44,9 @@ impl Shape {
     }
 
     fn goes_with(&self, other: &Self) -> bool {
-        (self.collective, self.dtype, self.op) == (other.collective, other.dtype, other.op)
+        // Ranks cannot see whether the others' factors are the same.
+        self.op != ReduceOp::PremulSum
+            && (self.collective, self.dtype, self.op) == (other.collective, other.dtype, other.op)
     }
 }
 
@@ -79,7 +81,7 @@ mod tests {
 
     fn shape(collective: Collective, dtype: DType, op: ReduceOp, count: usize) -> Shape {
         let (input, output) = (Memory::None, Memory::None);
-        Shape::of(&Call { collective, dtype, op, count, input, output }, 4)
+        Shape::of(&Call { collective, dtype, op, premul: 1.0, count, input, output }, 4)
     }
 
     fn any_shape() -> impl Strategy<Value = Shape> {

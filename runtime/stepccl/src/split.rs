@@ -259,7 +259,8 @@ impl Communicator {
         let input = Memory::Contiguous(own.as_ptr().cast_mut());
         let output = Memory::Contiguous(all.as_mut_ptr());
         let uneven = Uneven::AllGather { counts: counts.clone() };
-        let call = UnevenCall { uneven, dtype: DType::U8, op: ReduceOp::Sum, input, output };
+        let (dtype, op, premul) = (DType::U8, ReduceOp::Sum, 1.0);
+        let call = UnevenCall { uneven, dtype, op, premul, input, output };
         // SAFETY:
         // - Both buffers live until `run` returns, are as long as the counts say, and are apart.
         unsafe { self.run(call, None)? };

@@ -42,6 +42,8 @@ pub struct UnevenCall {
     pub dtype: DType,
     /// How contributions are combined; ignored where nothing is combined.
     pub op: ReduceOp,
+    /// As [`Call::premul`].
+    pub premul: f64,
     /// Input blocks of this rank: one behind the other, or each somewhere else.
     pub input: Memory,
     /// Output blocks of this rank, likewise.
@@ -93,11 +95,11 @@ impl<'a> Blocks<'a> {
             bytes.push(block as usize);
         }
         let blocks = Self { memory, starts, bytes };
-        blocks.check(name, size)?;
+        blocks.check(name)?;
         Ok(blocks)
     }
 
-    fn check(&self, name: &'static str, align: usize) -> Result<(), Error> {
+    fn check(&self, name: &'static str) -> Result<(), Error> {
         if let Memory::Blocks(list) = self.memory
             && list.len() != self.bytes.len()
         {
@@ -110,10 +112,6 @@ impl<'a> Blocks<'a> {
             if at.is_null() {
                 let value = format_args!("null for block {block} of {bytes} bytes");
                 return Err(Error::invalid(name, value, "must point to memory"));
-            }
-            if !at.addr().is_multiple_of(align) {
-                let rule = format!("must be aligned to the element size of {align} bytes");
-                return Err(Error::invalid(name, format_args!("{at:p}"), rule));
             }
         }
         Ok(())
@@ -182,8 +180,9 @@ impl UnevenCall {
     }
 
     fn call(&self, collective: Collective, count: usize, input: Memory, output: Memory) -> Piece {
-        let (dtype, op) = (self.dtype, self.op);
-        Piece::Request(Request::Collective(Call { collective, dtype, op, count, input, output }))
+        let (dtype, op, premul) = (self.dtype, self.op, self.premul);
+        let call = Call { collective, dtype, op, premul, count, input, output };
+        Piece::Request(Request::Collective(call))
     }
 
     fn even(&self, collective: Collective, count: usize) -> Vec<Piece> {

@@ -11,6 +11,7 @@ fn start(comm: &Communicator, data: &mut [i64]) -> stepccl::Work {
         collective: Collective::AllReduce,
         dtype: DType::I64,
         op: ReduceOp::Sum,
+        premul: 1.0,
         count: data.len(),
         input: memory.clone(),
         output: memory,

@@ -15,6 +15,7 @@ fn call(collective: Collective, count: usize, input: &mut [f32], output: &mut [f
         collective,
         dtype: DType::F32,
         op: ReduceOp::Sum,
+        premul: 1.0,
         count,
         input: Memory::Contiguous(input.as_mut_ptr().cast()),
         output: Memory::Contiguous(output.as_mut_ptr().cast()),
@@ -160,6 +161,7 @@ fn bad_arguments_are_named_and_break_nothing() {
             collective,
             dtype: DType::F32,
             op: ReduceOp::Sum,
+            premul: 1.0,
             count,
             input: Memory::Contiguous(base),
             output: Memory::Contiguous(base),
@@ -170,10 +172,18 @@ fn bad_arguments_are_named_and_break_nothing() {
             ("count", good(Collective::AllReduce, usize::MAX)),
             ("input", Call { input: Memory::None, ..good(Collective::AllReduce, 8) }),
             ("output", Call { output: null, ..good(Collective::AllReduce, 8) }),
+            ("op", Call { op: ReduceOp::BitAnd, ..good(Collective::AllReduce, 8) }),
+            ("op", Call { dtype: DType::C64, op: ReduceOp::Max, ..good(Collective::AllReduce, 8) }),
             (
-                "input",
+                "op",
+                Call { dtype: DType::Bool, op: ReduceOp::Avg, ..good(Collective::AllReduce, 8) },
+            ),
+            (
+                "premul",
                 Call {
-                    input: Memory::Contiguous(base.wrapping_add(2)),
+                    dtype: DType::I32,
+                    op: ReduceOp::PremulSum,
+                    premul: 0.5,
                     ..good(Collective::AllReduce, 8)
                 },
             ),

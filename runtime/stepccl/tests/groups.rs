@@ -131,7 +131,7 @@ impl Buffers {
             }
             None => {}
         }
-        Call { collective, dtype: DType::I64, op, count, input, output }
+        Call { collective, dtype: DType::I64, op, premul: 1.0, count, input, output }
     }
 
     fn found(&self) -> &[i64] {
@@ -242,6 +242,7 @@ fn rings_with_collectives_between_and_several_tags() {
                 collective: Collective::AllReduce,
                 dtype: DType::I64,
                 op: ReduceOp::Sum,
+                premul: 1.0,
                 count: 2,
                 input: memory.clone(),
                 output: memory,
@@ -305,6 +306,7 @@ fn what_is_kept_goes_when_the_last_operation_ends() {
             collective: Collective::AllReduce,
             dtype: DType::I64,
             op: ReduceOp::Sum,
+            premul: 1.0,
             count: 3,
             input: memory.clone(),
             output: memory,
@@ -342,6 +344,7 @@ fn a_group_that_fails_tells_what_failed_first() {
                 collective: Collective::AllReduce,
                 dtype: DType::U8,
                 op: ReduceOp::Max,
+                premul: 1.0,
                 count: 100_000,
                 input: memory(&mut vec![0u8; 100_000].leak()[..]),
                 output: memory(&mut vec![0u8; 100_000].leak()[..]),

@@ -22,6 +22,7 @@ fn in_place(data: &mut [i32]) -> Call {
         collective: Collective::AllReduce,
         dtype: DType::I32,
         op: ReduceOp::Sum,
+        premul: 1.0,
         count: data.len(),
         input: memory.clone(),
         output: memory,

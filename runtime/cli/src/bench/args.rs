@@ -5,6 +5,7 @@ use std::time::Duration;
 use clap::value_parser;
 use stepccl::{Collective, DType, ReduceOp};
 
+use super::case::Case;
 use crate::names::{self, Selection};
 use crate::outcome::BadArguments;
 
@@ -91,6 +92,15 @@ impl Args {
             return Err(BadArguments(format!(
                 "--root {root} is no rank; with --ranks {ranks} it must be 0 to {}",
                 ranks - 1
+            )));
+        }
+        if let ([dtype], true) = (&self.dtypes.0[..], Case::all(self).is_empty()) {
+            let ops: Vec<_> = self.ops.0.iter().map(|op| op.name()).collect();
+            let possible: Vec<_> = ReduceOp::all_of(*dtype).map(ReduceOp::name).collect();
+            return Err(BadArguments(format!(
+                "--op {} of --datatype {dtype}: {dtype} elements are combined by {}",
+                ops.join(", "),
+                possible.join(", ")
             )));
         }
         Ok(())

@@ -15,7 +15,8 @@ pub(crate) struct Case {
 }
 
 impl Case {
-    /// Every case that the arguments ask for; those that would be the same only once.
+    /// Every case that the arguments ask for; those that would be the same only once, and none
+    /// whose type does not have the operation.
     pub fn all(args: &Args) -> Vec<Self> {
         let collective = args.collective.with_root(args.root);
         let types = if collective == Collective::Barrier { 1 } else { usize::MAX };
@@ -23,7 +24,10 @@ impl Case {
         let ops = || args.ops.0.iter().copied().take(ops);
         let types = args.dtypes.0.iter().copied().take(types);
         let ranks = args.ranks;
-        types.flat_map(|dtype| ops().map(move |op| Self { collective, dtype, op, ranks })).collect()
+        types
+            .flat_map(|dtype| ops().map(move |op| Self { collective, dtype, op, ranks }))
+            .filter(|case| !collective.reduces() || case.op.applies_to(case.dtype))
+            .collect()
     }
 
     /// Blocks of the larger buffer of any rank.

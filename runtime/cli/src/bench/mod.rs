@@ -3,6 +3,7 @@
 mod args;
 mod buffer;
 mod case;
+mod float8;
 mod needs;
 mod place;
 mod report;

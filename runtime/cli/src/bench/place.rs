@@ -6,7 +6,7 @@ use stepccl::{Call, Collective, Memory};
 
 use super::buffer::Buffer;
 use super::case::Case;
-use super::values::Values;
+use super::values::{FACTOR, Values};
 
 /// Where input and output stand in one memory, in blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,6 +80,7 @@ impl Place {
             collective,
             dtype,
             op,
+            premul: FACTOR,
             count: self.count,
             input: memory(input, self.offsets.0, collective.input_blocks(self.rank, ranks)),
             output: memory(output, self.offsets.1, collective.output_blocks(self.rank, ranks)),

@@ -1,13 +1,27 @@
 //! Inputs whose results are exact in every type, and the check of results.
 
-use stepccl::{Collective, DType, ReduceOp};
+use stepccl::{Collective, DType, Kind, ReduceOp};
 
 use super::buffer::Buffer;
 use super::case::Case;
 
-/// Most ranks that contribute to one sum: 80 times 3 is exact in every type, bfloat16 and uint8
-/// included, whatever the order.
-const MOST_TERMS: u32 = 80;
+/// What every rank multiplies its input by where the operation multiplies.
+pub(super) const FACTOR: f64 = 2.0;
+
+/// Most ranks that contribute to one product of at most 2 each.
+const MOST_FACTORS: u32 = 6;
+
+/// Most ranks that contribute to one sum, and the bits of each: `FACTOR` times the sum is exact in
+/// the type, whatever the order.
+const fn terms(dtype: DType) -> (u32, u32) {
+    match dtype {
+        DType::F8E4M3 => (16, 1),
+        DType::F8E5M2 => (8, 1),
+        DType::I8 => (21, 2),
+        DType::U8 => (40, 2),
+        _ => (80, 2),
+    }
+}
 
 /// Inputs and results of one run.
 #[derive(Clone, Copy, Debug)]
@@ -48,10 +62,12 @@ impl Values {
             return 0.0;
         }
         match self.case.dtype {
+            DType::F8E5M2 => 0.13,
+            DType::F8E4M3 => 0.07,
             DType::Bf16 => 8e-3,
             DType::F16 => 1e-3,
-            DType::F32 => 1e-6,
-            DType::F64 => 1e-15,
+            DType::F32 | DType::C64 => 1e-6,
+            DType::F64 | DType::C128 => 1e-15,
             _ => 0.0,
         }
     }
@@ -62,14 +78,29 @@ impl Values {
         let mixed = (i as u64 ^ self.seed)
             .wrapping_add(u64::from(rank) << 32)
             .wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        if collective.reduces() && matches!(op, ReduceOp::Sum | ReduceOp::Avg) {
-            let every = u64::from(ranks.div_ceil(MOST_TERMS));
-            let takes_part = (i as u64 % every + u64::from(rank)).is_multiple_of(every);
-            return if takes_part { (mixed >> 62) as f64 } else { 0.0 };
+        let takes_part = |most: u32| {
+            let every = u64::from(ranks.div_ceil(most));
+            (i as u64 % every + u64::from(rank)).is_multiple_of(every)
+        };
+        match (op, dtype) {
+            (_, DType::Bool) => (mixed >> 63) as f64,
+            (ReduceOp::Sum | ReduceOp::Avg | ReduceOp::PremulSum, _) if collective.reduces() => {
+                let (most, bits) = terms(dtype);
+                if takes_part(most) { (mixed >> (64 - bits)) as f64 } else { 0.0 }
+            }
+            (ReduceOp::Prod, _) if collective.reduces() => {
+                if takes_part(MOST_FACTORS) {
+                    (1 + (mixed >> 63)) as f64
+                } else {
+                    1.0
+                }
+            }
+            // Exact in three bits of fraction.
+            (_, DType::F8E4M3 | DType::F8E5M2) => (mixed >> 60) as f64 - 8.0,
+            // Seven bits: exact in every other type.
+            _ if dtype.kind() == Kind::Unsigned || is_bitwise(op) => (mixed >> 57) as f64,
+            _ => (mixed >> 57) as f64 - 64.0,
         }
-        // Seven bits: exact in every type.
-        let value = (mixed >> 57) as f64;
-        if dtype == DType::U8 { value } else { value - 64.0 }
     }
 
     /// Element `i` of the output of `rank`.
@@ -91,16 +122,25 @@ impl Values {
         let Case { dtype, op, ranks, .. } = self.case;
         let inputs = (0..ranks).map(|rank| self.input(rank, i));
         match op {
+            ReduceOp::Sum if dtype == DType::Bool => inputs.fold(0.0, f64::max),
+            ReduceOp::Prod => inputs.product(),
             ReduceOp::Max => inputs.fold(f64::NEG_INFINITY, f64::max),
             ReduceOp::Min => inputs.fold(f64::INFINITY, f64::min),
             ReduceOp::Avg => {
                 let mean = inputs.sum::<f64>() / f64::from(ranks);
-                let integer = matches!(dtype, DType::I32 | DType::I64 | DType::U8);
-                if integer { mean.trunc() } else { mean }
+                if dtype.is_integer() { mean.trunc() } else { mean }
             }
+            ReduceOp::PremulSum => FACTOR * inputs.sum::<f64>(),
+            ReduceOp::BitAnd => inputs.map(|x| x as u64).fold(!0, |a, b| a & b) as f64,
+            ReduceOp::BitOr => inputs.map(|x| x as u64).fold(0, |a, b| a | b) as f64,
+            ReduceOp::BitXor => inputs.map(|x| x as u64).fold(0, |a, b| a ^ b) as f64,
             _ => inputs.sum(),
         }
     }
+}
+
+const fn is_bitwise(op: ReduceOp) -> bool {
+    matches!(op, ReduceOp::BitAnd | ReduceOp::BitOr | ReduceOp::BitXor)
 }
 
 #[cfg(test)]
@@ -163,8 +203,7 @@ pub(super) mod tests {
 
     #[test]
     fn what_is_no_number_is_wrong() {
-        let float =
-            |v: &Values| matches!(v.case.dtype, DType::F32 | DType::F64 | DType::F16 | DType::Bf16);
+        let float = |v: &Values| v.case.dtype.kind() == Kind::Float;
         let mut seen = 0;
         for values in every(2).filter(float).filter(|v| v.case.collective == Collective::AllReduce)
         {
@@ -175,7 +214,7 @@ pub(super) mod tests {
                 seen += 1;
             }
         }
-        assert_eq!(seen, 4 * 4 * 3);
+        assert_eq!(seen, 6 * 6 * 3);
     }
 
     #[test]
@@ -202,12 +241,22 @@ pub(super) mod tests {
 
     #[test]
     fn sums_of_many_ranks_stay_exact_and_use_every_rank() {
-        for ranks in [2, 80, 81, 512, 1024] {
-            let case = Case { ranks, ..Case::all(&args("all_reduce -d bfloat16"))[0] };
-            let values = Values { case, count: 200, seed: 3 };
-            assert!((0..200).all(|i| values.reduced(i) <= 240.0), "{ranks} ranks");
-            for rank in 0..ranks {
-                assert!((0..200).any(|i| values.input(rank, i) > 0.0), "rank {rank} of {ranks}");
+        let largest = [
+            ("f8e4m3", 16.0),
+            ("f8e5m2", 8.0),
+            ("int8", 63.0),
+            ("uint8", 120.0),
+            ("bfloat16", 240.0),
+        ];
+        for (dtype, largest) in largest {
+            for ranks in [2, 80, 81, 512, 1024] {
+                let case = Case { ranks, ..Case::all(&args(&format!("all_reduce -d {dtype}")))[0] };
+                let values = Values { case, count: 1000, seed: 3 };
+                assert!((0..1000).all(|i| values.reduced(i) <= largest), "{dtype}, {ranks} ranks");
+                for rank in 0..ranks {
+                    let any = (0..1000).any(|i| values.input(rank, i) > 0.0);
+                    assert!(any, "{dtype}, rank {rank} of {ranks}");
+                }
             }
         }
     }

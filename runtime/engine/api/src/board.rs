@@ -66,7 +66,8 @@ pub struct Combination {
     pub count: usize,
     /// Their type.
     pub dtype: DType,
-    /// How they are combined; `Avg` combines like `Sum`.
+    /// How they are combined, which must apply to the type; `Avg` and `PremulSum` combine like
+    /// `Sum`.
     pub op: ReduceOp,
     /// Divide the result by this; 1 where nothing is to be divided.
     pub divisor: u32,

@@ -1,5 +1,7 @@
 //! Why an engine refused.
 
+use stepccl_plan::{DType, ReduceOp};
+
 use crate::{Address, Board};
 
 /// Why an engine refused or lost an operation.
@@ -27,14 +29,6 @@ pub enum EngineError {
     ReadOnly {
         /// The address.
         address: Address,
-    },
-    /// An element is not aligned to its size.
-    #[error("address {address}: not aligned to elements of {align} bytes")]
-    Misaligned {
-        /// The address.
-        address: Address,
-        /// What it should be a multiple of.
-        align: usize,
     },
     /// Source and destination overlap.
     #[error("{bytes} bytes at {src} and {dst} overlap")]
@@ -95,6 +89,14 @@ pub enum EngineError {
         sources: usize,
         /// Most possible.
         limit: u32,
+    },
+    /// An operation that the type does not have.
+    #[error("{op} of {dtype}: there is no such combination")]
+    NotCombinable {
+        /// Operation of a reduce.
+        op: ReduceOp,
+        /// Type of its elements.
+        dtype: DType,
     },
     /// The other side of a ring or of shared memory broke its protocol.
     #[error("{what}: {detail}")]

@@ -27,7 +27,7 @@ pub use board::{Board, BoardShape, Combination, Look, Part, PartMut};
 pub use capabilities::{Capabilities, Counters};
 pub use error::EngineError;
 pub use meter::{Count, Meter};
-pub use operation::{Completion, Operation, Submission, Token};
+pub use operation::{Completion, Operation, Scale, Submission, Token};
 pub use peer::{LostPeer, RankState};
 
 /// Memory of the caller that an engine may touch.

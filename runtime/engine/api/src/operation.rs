@@ -17,8 +17,8 @@ pub enum Operation<'a> {
         bytes: u64,
     },
     /// Combine `count` elements of all `srcs`, in that order, into `dst`. `dst` may equal one of
-    /// `srcs`; otherwise the ranges must not overlap. 16-bit floats are combined in f32 and
-    /// rounded once.
+    /// `srcs`; otherwise the ranges must not overlap. Floats shorter than f32 are combined in it
+    /// and rounded once. Nothing need be aligned.
     Reduce {
         /// First element of each source; at least one.
         srcs: &'a [Address],
@@ -28,11 +28,28 @@ pub enum Operation<'a> {
         count: u64,
         /// Their type.
         dtype: DType,
-        /// How they are combined; `Avg` combines like `Sum`.
+        /// How they are combined, which must apply to the type; `Avg` and `PremulSum` combine
+        /// like `Sum`.
         op: ReduceOp,
         /// Divide the result by this; 1 where nothing is to be divided. Integers truncate.
         divisor: u32,
+        /// Multiply one source by a factor first, with the same bits as if the product had been
+        /// written to memory and was the source.
+        scale: Option<Scale>,
     },
+}
+
+/// A source that is multiplied before it is combined.
+///
+/// Floats shorter than f32 are multiplied in it and rounded once to their type. Integers are
+/// multiplied by the factor truncated to a whole number, and wrap. Both parts of a complex number
+/// are multiplied.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Scale {
+    /// Which of the sources, from 0; a number that none has multiplies nothing.
+    pub source: u32,
+    /// What it is multiplied by.
+    pub factor: f64,
 }
 
 /// Number of an operation in progress, unique within its engine.

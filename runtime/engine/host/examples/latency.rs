@@ -167,6 +167,7 @@ impl Rank {
                 dtype: DType::F32,
                 op: ReduceOp::Max,
                 divisor: 1,
+                scale: None,
             })?)?;
         }
         Ok(start.elapsed().as_secs_f64() / rounds as f64)
@@ -190,6 +191,7 @@ impl Rank {
             dtype: DType::F32,
             op: ReduceOp::Sum,
             divisor: 1,
+            scale: None,
         };
         per_call(calls, || done(self.engine.submit(black_box(&add))?))
     }

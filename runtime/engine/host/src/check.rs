@@ -1,11 +1,11 @@
 //! What an operation must be before a byte of it is touched.
 //!
 //! Addresses become pointers here, and a checked operation holds exactly what the kernels
-//! require: ranges that are there, may be used so, are aligned and do not overlap. Nothing here
+//! require: ranges that are there, may be used so and do not overlap. Nothing here
 //! dereferences.
 
 use stepccl_engine::{Address, EngineError};
-use stepccl_plan::DType;
+use stepccl_plan::{DType, ReduceOp};
 
 use crate::region::{Access, RegionTable};
 
@@ -38,6 +38,15 @@ pub(crate) fn copy(
     Ok(CheckedCopy { src: from, dst: to, bytes: length })
 }
 
+/// Whether the type has the operation, and can be multiplied if it is to be `scaled`.
+pub(crate) fn combination(dtype: DType, op: ReduceOp, scaled: bool) -> Result<(), EngineError> {
+    let ops = [op, if scaled { ReduceOp::PremulSum } else { op }];
+    match ops.into_iter().find(|op| !op.applies_to(dtype)) {
+        Some(op) => Err(EngineError::NotCombinable { op, dtype }),
+        None => Ok(()),
+    }
+}
+
 /// Bytes of `count` elements, and where the result of a reduce goes.
 pub(crate) fn reduce_dst(
     regions: &RegionTable,
@@ -51,9 +60,7 @@ pub(crate) fn reduce_dst(
     }
     // A count past 2^64 bytes is out of any bounds.
     let bytes = count.saturating_mul(dtype.size() as u64);
-    let to = regions.resolve(dst, bytes, Access::Write)?;
-    aligned(to, dst, dtype)?;
-    Ok((to, bytes))
+    Ok((regions.resolve(dst, bytes, Access::Write)?, bytes))
 }
 
 /// One source of a reduce into `to`, which is the range at `dst`.
@@ -63,23 +70,12 @@ pub(crate) fn reduce_src(
     src: Address,
     (to, dst): (*mut u8, Address),
     bytes: u64,
-    dtype: DType,
 ) -> Result<*const u8, EngineError> {
     let from = regions.resolve(src, bytes, Access::Read)?;
-    aligned(from, src, dtype)?;
     if from != to && overlap(from, to, bytes as usize) {
         return Err(EngineError::Overlap { src, dst, bytes });
     }
     Ok(from)
-}
-
-#[inline]
-fn aligned(pointer: *const u8, address: Address, dtype: DType) -> Result<(), EngineError> {
-    let align = dtype.size();
-    if pointer.addr() & (align - 1) != 0 {
-        return Err(EngineError::Misaligned { address, align });
-    }
-    Ok(())
 }
 
 /// Whether ranges of `bytes` bytes share a byte.
@@ -163,15 +159,14 @@ mod tests {
             let (from, to) = (starts[1].checked_add(src).unwrap(), starts[0].checked_add(dst).unwrap());
             let table = registry.table();
             let checked = reduce_dst(table, 1, to, count, dtype).and_then(|(pointer, bytes)| {
-                let source = reduce_src(table, from, (pointer, to), bytes, dtype)?;
+                let source = reduce_src(table, from, (pointer, to), bytes)?;
                 Ok((source.addr() as u64, pointer.addr() as u64))
             });
             let bytes = u128::from(count) * dtype.size() as u128;
             let inside = |offset: u64| u128::from(offset) + bytes <= u128::from(BYTES);
             let (a, b) = (BASE as u64 + 900 + src, BASE as u64 + dst);
-            let aligned = (a | b).is_multiple_of(dtype.size() as u64);
             let apart = a == b || u128::from(a.abs_diff(b)) >= bytes;
-            let allowed = inside(src) && inside(dst) && aligned && apart;
+            let allowed = inside(src) && inside(dst) && apart;
             prop_assert_eq!(checked.is_ok(), allowed, "{:?}", checked);
             if let Ok(pointers) = checked {
                 prop_assert_eq!(pointers, (a, b));

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use stepccl_engine::{
     Address, Board, BoardShape, Capabilities, Combination, Completion, Count, Engine, EngineError,
-    Look, LostPeer, Meter, Operation, Part, PartMut, RankState, RegionId, Staging, Submission,
-    UserMemory, Wake,
+    Look, LostPeer, Meter, Operation, Part, PartMut, RankState, RegionId, Scale, Staging,
+    Submission, UserMemory, Wake,
 };
 use stepccl_memory::{MemoryError, Segment, futex};
 use stepccl_plan::{DType, ReduceOp, Targets};
@@ -164,7 +164,9 @@ impl HostEngine {
         dst: Address,
         count: u64,
         (dtype, op, divisor): (DType, ReduceOp, u32),
+        scale: Option<Scale>,
     ) -> Result<Submission, EngineError> {
+        check::combination(dtype, op, scale.is_some())?;
         let table = self.registry.table();
         let (to, bytes) = check::reduce_dst(table, srcs.len(), dst, count, dtype)?;
         let mut few = [std::ptr::null(); FEW_SOURCES];
@@ -176,15 +178,18 @@ impl HostEngine {
             &mut many
         };
         for (from, src) in from.iter_mut().zip(srcs) {
-            *from = check::reduce_src(table, *src, (to, dst), bytes, dtype)?;
+            *from = check::reduce_src(table, *src, (to, dst), bytes)?;
         }
         // SAFETY:
         // - All ranges are of `count` elements in registered memory, which is valid until it is
         //   unregistered; that takes `&mut self`, so not during this call.
         // - The destination may be written, and each source is it or does not overlap it.
-        // - Every pointer is aligned to the element, and every pattern of bits is an element.
+        // - Every pattern of bits is an element.
         unsafe {
-            if table.is_streaming(dst) {
+            if let Some(Scale { source, factor }) = scale {
+                let (count, scaled) = (count as usize, source as usize);
+                kernel::reduce_scaled(to, from, count, dtype, op, divisor, (scaled, factor));
+            } else if table.is_streaming(dst) {
                 kernel::reduce_stream(to, from, count as usize, dtype, op, divisor);
             } else {
                 kernel::reduce(to, from, count as usize, dtype, op, divisor);
@@ -281,8 +286,8 @@ impl Engine for HostEngine {
     fn submit(&mut self, operation: &Operation<'_>) -> Result<Submission, EngineError> {
         match *operation {
             Operation::Copy { src, dst, bytes } => self.copy(src, dst, bytes),
-            Operation::Reduce { srcs, dst, count, dtype, op, divisor } => {
-                self.reduce(srcs, dst, count, (dtype, op, divisor))
+            Operation::Reduce { srcs, dst, count, dtype, op, divisor, scale } => {
+                self.reduce(srcs, dst, count, (dtype, op, divisor), scale)
             }
         }
     }
@@ -381,6 +386,7 @@ impl Engine for HostEngine {
         how: Combination,
     ) -> Result<(), EngineError> {
         let Combination { count, dtype, op, divisor } = how;
+        check::combination(dtype, op, false)?;
         let bytes = count.saturating_mul(dtype.size());
         let mut few = [std::ptr::null(); FEW_SOURCES];
         let mut many;

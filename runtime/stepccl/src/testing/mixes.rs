@@ -36,11 +36,15 @@ fn count() -> impl Strategy<Value = usize> {
     ]
 }
 
+fn integers() -> Vec<DType> {
+    DType::ALL.into_iter().filter(|dtype| dtype.is_integer()).collect()
+}
+
 fn spec(ranks: u32) -> BoxedStrategy<Spec> {
     let call = (
         collective(ranks),
         prop::sample::select(Algorithm::ALL.to_vec()),
-        prop::sample::select(vec![DType::U8, DType::I32, DType::I64]),
+        prop::sample::select(integers()),
         prop::sample::select(ReduceOp::ALL.to_vec()),
         count(),
         prop_oneof![1usize..64, 64usize..2048],

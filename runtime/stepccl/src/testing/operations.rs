@@ -194,6 +194,7 @@ impl Setting {
                     collective,
                     dtype,
                     op,
+                    premul: factor(rank) as f64,
                     count,
                     input: memory(buffers[from].at(from_offset), input.len()),
                     output: memory(buffers[to].at(to_offset), result.len()),
@@ -275,13 +276,13 @@ fn place(collective: Collective, rank: u32, block: usize) -> Option<(usize, usiz
     }
 }
 
+/// What `rank` multiplies its input by where it is to multiply.
+fn factor(rank: u32) -> i128 {
+    i128::from(rank) * 3 - 1
+}
+
 fn encode(values: &[i128], dtype: DType) -> Vec<u8> {
-    let element = |v: &i128| match dtype {
-        DType::I32 => (*v as i32).to_ne_bytes().to_vec(),
-        DType::I64 => (*v as i64).to_ne_bytes().to_vec(),
-        _ => vec![*v as u8],
-    };
-    values.iter().flat_map(element).collect()
+    values.iter().flat_map(|v| v.to_le_bytes()[..dtype.size()].to_vec()).collect()
 }
 
 /// What `rank` must get.
@@ -296,7 +297,16 @@ fn reference(
     let own = rank as usize * count;
     let reduced = |from: usize| -> Vec<i128> {
         let by = if op == ReduceOp::Avg { inputs.len() as i128 } else { 1 };
-        (from..from + count).map(|i| combine(inputs.iter().map(|v| v[i]), op, dtype) / by).collect()
+        let contribution = |(rank, input): (usize, &Vec<i128>), i: usize| match op {
+            ReduceOp::PremulSum => input[i] * factor(rank as u32),
+            _ => input[i],
+        };
+        (from..from + count)
+            .map(|i| {
+                let all = inputs.iter().enumerate().map(|input| contribution(input, i));
+                combine(all, op, dtype) / by
+            })
+            .collect()
     };
     match collective {
         Collective::AllReduce => reduced(0),

@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, HashMap};
 
 use stepccl_engine::{
-    Address, Completion, EngineError, LostPeer, Operation, RankState, RegionId, Submission, Token,
-    UserMemory,
+    Address, Completion, EngineError, LostPeer, Operation, RankState, RegionId, Scale, Submission,
+    Token, UserMemory,
 };
-use stepccl_plan::{DType, ReduceOp, Targets};
+use stepccl_plan::{DType, Kind as Number, ReduceOp, Targets};
 
 use super::random::Random;
 use super::shadow::{Clock, Kind, Shadow, Touch};
@@ -50,8 +50,20 @@ pub(super) enum Fault {
 
 #[derive(Debug)]
 enum Move {
-    Copy { src: Address, dst: Address, bytes: u64 },
-    Reduce { srcs: Vec<Address>, dst: Address, count: u64, dtype: DType, op: ReduceOp, by: u32 },
+    Copy {
+        src: Address,
+        dst: Address,
+        bytes: u64,
+    },
+    Reduce {
+        srcs: Vec<Address>,
+        dst: Address,
+        count: u64,
+        dtype: DType,
+        op: ReduceOp,
+        by: u32,
+        scale: Option<Scale>,
+    },
 }
 
 #[derive(Debug)]
@@ -255,11 +267,12 @@ impl World {
                 Move::Copy { src, dst, bytes },
                 vec![(src, bytes, Kind::Read), (dst, bytes, Kind::Write)],
             ),
-            Operation::Reduce { srcs, dst, count, dtype, op, divisor: by } => {
+            Operation::Reduce { srcs, dst, count, dtype, op, divisor: by, scale } => {
                 let bytes = count * dtype.size() as u64;
                 let mut ranges: Vec<_> = srcs.iter().map(|s| (*s, bytes, Kind::Read)).collect();
                 ranges.push((dst, bytes, Kind::Write));
-                (Move::Reduce { srcs: srcs.to_vec(), dst, count, dtype, op, by }, ranges)
+                let srcs = srcs.to_vec();
+                (Move::Reduce { srcs, dst, count, dtype, op, by, scale }, ranges)
             }
         };
         let mut touches = Vec::new();
@@ -301,7 +314,7 @@ impl World {
                 unsafe { std::ptr::copy(from, to, *bytes as usize) };
                 Ok(*bytes)
             }
-            Move::Reduce { srcs, dst, count, dtype, op, by } => {
+            Move::Reduce { srcs, dst, count, dtype, op, by, scale } => {
                 let bytes = count * dtype.size() as u64;
                 let mut sources = Vec::new();
                 for src in srcs {
@@ -313,7 +326,15 @@ impl World {
                     // SAFETY:
                     // - `resolve` checked `count` elements of all of them, as above.
                     unsafe {
-                        let values = sources.iter().map(|s| load(s.wrapping_add(at), *dtype));
+                        let values = sources.iter().enumerate().map(|(source, s)| {
+                            let value = load(s.wrapping_add(at), *dtype);
+                            match scale {
+                                Some(scale) if scale.source as usize == source => {
+                                    wrapped(value * scale.factor as i128, *dtype)
+                                }
+                                _ => value,
+                            }
+                        });
                         let value = combine(values, *op, *dtype);
                         store(to.wrapping_add(at), *dtype, value / i128::from(*by));
                     }
@@ -444,47 +465,44 @@ impl World {
 ///
 /// An element of `dtype` must be readable at `at`.
 unsafe fn load(at: *const u8, dtype: DType) -> i128 {
-    // SAFETY:
-    // - The caller promises it; alignment is not asked for.
-    unsafe {
-        match dtype {
-            DType::I32 => i128::from(at.cast::<i32>().read_unaligned()),
-            DType::I64 => i128::from(at.cast::<i64>().read_unaligned()),
-            _ => i128::from(at.read()),
-        }
+    let mut bytes = [0; 8];
+    for (i, byte) in bytes[..dtype.size()].iter_mut().enumerate() {
+        // SAFETY:
+        // - The caller promises as many bytes as an element has.
+        *byte = unsafe { at.wrapping_add(i).read() };
     }
+    wrapped(i128::from(u64::from_le_bytes(bytes)), dtype)
 }
 
 /// # Safety
 ///
 /// An element of `dtype` must be writable at `at`.
 unsafe fn store(at: *mut u8, dtype: DType, value: i128) {
-    // SAFETY:
-    // - The caller promises it; alignment is not asked for.
-    unsafe {
-        match dtype {
-            DType::I32 => at.cast::<i32>().write_unaligned(value as i32),
-            DType::I64 => at.cast::<i64>().write_unaligned(value as i64),
-            _ => at.write(value as u8),
-        }
+    for (i, byte) in value.to_le_bytes()[..dtype.size()].iter().enumerate() {
+        // SAFETY:
+        // - The caller promises as many bytes as an element has.
+        unsafe { at.wrapping_add(i).write(*byte) }
     }
 }
 
-/// `value` as `dtype` holds it.
+/// `value` as `dtype`, an integer, holds it.
 pub(super) fn wrapped(value: i128, dtype: DType) -> i128 {
-    match dtype {
-        DType::I32 => i128::from(value as i32),
-        DType::I64 => i128::from(value as i64),
-        _ => i128::from(value as u8),
-    }
+    let bits = 8 * dtype.size() as u32;
+    let low = value & ((1 << bits) - 1);
+    let negative = dtype.kind() == Number::Signed && low >> (bits - 1) == 1;
+    if negative { low - (1 << bits) } else { low }
 }
 
 /// All `values` combined; an average is not yet divided.
 pub(super) fn combine(values: impl Iterator<Item = i128>, op: ReduceOp, dtype: DType) -> i128 {
-    let all = match op {
-        ReduceOp::Max => values.max(),
-        ReduceOp::Min => values.min(),
-        _ => Some(values.sum()),
-    };
+    let all = values.reduce(|a, b| match op {
+        ReduceOp::Prod => wrapped(a.wrapping_mul(b), dtype),
+        ReduceOp::Max => a.max(b),
+        ReduceOp::Min => a.min(b),
+        ReduceOp::BitAnd => a & b,
+        ReduceOp::BitOr => a | b,
+        ReduceOp::BitXor => a ^ b,
+        _ => a + b,
+    });
     wrapped(all.expect("at least one source"), dtype)
 }

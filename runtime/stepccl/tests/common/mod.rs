@@ -123,9 +123,12 @@ macro_rules! integers {
 }
 
 integers! {
-    i32, -0x5a5a_5a5b;
-    i64, -0x5a5a_5a5a_5a5a_5a5b;
+    i8, -0x5b;
     u8, 0xa5;
+    i32, -0x5a5a_5a5b;
+    u32, 0xa5a5_a5a5;
+    i64, -0x5a5a_5a5a_5a5a_5a5b;
+    u64, 0xa5a5_a5a5_a5a5_a5a5;
 }
 
 pub fn random_vec<T: Value>(random: &mut Random, len: usize) -> Vec<T> {
@@ -141,8 +144,15 @@ pub fn check_reduced<T: Value>(
 ) -> Result<(), String> {
     if T::ROUNDING == 0.0 {
         let sum = || inputs.iter().map(|v| v.integer()).sum::<i128>();
+        let folded = |f: &dyn Fn(i128, i128) -> i128| {
+            T::wrapped(inputs.iter().map(|v| v.integer()).reduce(f).unwrap())
+        };
         let expected = match op {
-            ReduceOp::Sum => T::wrapped(sum()),
+            ReduceOp::Sum | ReduceOp::PremulSum => T::wrapped(sum()),
+            ReduceOp::Prod => folded(&|a, b| T::wrapped(a.wrapping_mul(b)).integer()),
+            ReduceOp::BitAnd => folded(&|a, b| a & b),
+            ReduceOp::BitOr => folded(&|a, b| a | b),
+            ReduceOp::BitXor => folded(&|a, b| a ^ b),
             // The sum wraps before it is divided, as it does in other libraries.
             ReduceOp::Avg => T::wrapped(T::wrapped(sum()).integer() / inputs.len() as i128),
             ReduceOp::Max => T::wrapped(inputs.iter().map(|v| v.integer()).max().unwrap()),
@@ -159,7 +169,13 @@ pub fn check_reduced<T: Value>(
     let sum: f64 = exact.iter().sum();
     let size: f64 = exact.iter().map(|v| v.abs()).sum();
     let (expected, bound) = match op {
-        ReduceOp::Sum => (
+        ReduceOp::Prod => {
+            let product: f64 = exact.iter().product();
+            // One rounding in f32 a rank and one to the type a step; and denormals.
+            let each = roundings * T::ROUNDING + exact.len() as f64 * 6e-8;
+            (product, product.abs() * each + if T::DTYPE.size() == 2 { 6e-8 } else { 1e-44 })
+        }
+        ReduceOp::Sum | ReduceOp::PremulSum => (
             sum,
             size * (T::ROUNDING + 6e-8 * f64::from(u8::from(T::DTYPE.size() == 2))) * roundings,
         ),

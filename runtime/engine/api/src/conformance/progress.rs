@@ -115,6 +115,7 @@ pub fn counters(mut engines: Vec<Box<dyn Engine>>) {
                 dtype: DType::F64,
                 op: ReduceOp::Sum,
                 divisor: 1,
+                scale: None,
             };
             assert_eq!(run(engine, &operation), Ok(80));
             (operations, reduced) = (3, 80);

@@ -2,18 +2,18 @@
 
 use stepccl_plan::{DType, ReduceOp};
 
-use crate::{Address, Engine, Operation};
+use crate::{Address, Engine, Operation, Scale};
 
 use super::buffer::Buffer;
 use super::drive::{Numbers, copy, run, staging, within};
-use super::reference::{assert_combined, decode, random};
+use super::reference::{FACTOR, assert_combined, decode, random, scaled};
 
 const COUNTS: [usize; 7] = [0, 1, 2, 7, 31, 100, 1023];
 const SOURCES: [usize; 5] = [1, 2, 3, 5, 17];
 /// Random elements of which the sources are pieces.
 const POOL: usize = 2048;
 /// Bytes between the sources in user memory: the longest with its skew.
-const AREA: u64 = 8_192 + 64;
+const AREA: u64 = 16_384 + 64;
 
 /// Sources in user memory and in the staging of every rank that is reached, into user memory,
 /// into own staging, and into one of the sources.
@@ -34,12 +34,12 @@ pub fn reductions(mut engines: Vec<Box<dyn Engine>>) {
         let user = Buffer::new(engine, AREA as usize * (most + 1), true);
         for dtype in DType::ALL {
             let pool: Vec<u8> = (0..POOL).flat_map(|_| random(&mut numbers, dtype)).collect();
-            for op in ReduceOp::ALL {
+            for op in ReduceOp::all_of(dtype) {
                 for count in COUNTS {
                     for sources in SOURCES.into_iter().filter(|sources| *sources <= most) {
                         let divisor = if op == ReduceOp::Avg { sources as u32 } else { 1 };
-                        // Elements, not more, are aligned.
-                        let skew = (numbers.next() % 64) as usize / dtype.size() * dtype.size();
+                        // Nothing is aligned.
+                        let skew = (numbers.next() % 64) as usize;
                         let contents: Vec<Vec<u8>> = (0..sources)
                             .map(|_| {
                                 let first = (numbers.next() % 1024) as usize * dtype.size();
@@ -61,6 +61,9 @@ pub fn reductions(mut engines: Vec<Box<dyn Engine>>) {
                         }
                         let result = AREA as usize * sources + skew;
                         for dst in [user.at(result), srcs[0], srcs[sources - 1]] {
+                            let scaled = numbers.next() as usize % sources;
+                            let scale = (op == ReduceOp::PremulSum)
+                                .then_some(Scale { source: scaled as u32, factor: FACTOR.into() });
                             let operation = Operation::Reduce {
                                 srcs: &srcs,
                                 dst,
@@ -68,6 +71,7 @@ pub fn reductions(mut engines: Vec<Box<dyn Engine>>) {
                                 dtype,
                                 op,
                                 divisor,
+                                scale,
                             };
                             let bytes = (count * dtype.size()) as u64;
                             assert_eq!(run(engine, &operation), Ok(bytes), "{operation:?}");
@@ -76,7 +80,7 @@ pub fn reductions(mut engines: Vec<Box<dyn Engine>>) {
                                 &user.read(result, bytes as usize),
                                 &contents,
                                 dtype,
-                                op,
+                                (op, scale.map(|_| scaled)),
                                 divisor,
                             );
                             // What was combined into a source is put back.
@@ -94,8 +98,18 @@ pub fn reductions(mut engines: Vec<Box<dyn Engine>>) {
     }
 }
 
-fn check(found: &[u8], contents: &[Vec<u8>], dtype: DType, op: ReduceOp, divisor: u32) {
-    let sources: Vec<_> = contents.iter().map(|content| decode(content, dtype)).collect();
+/// Checks a result; the source `scaled` was multiplied.
+fn check(
+    found: &[u8],
+    contents: &[Vec<u8>],
+    dtype: DType,
+    (op, scaled): (ReduceOp, Option<usize>),
+    divisor: u32,
+) {
+    let mut sources: Vec<_> = contents.iter().map(|content| decode(content, dtype)).collect();
+    if let Some(scaled) = scaled {
+        sources[scaled].iter_mut().for_each(|value| *value = self::scaled(*value, dtype));
+    }
     for (at, found) in decode(found, dtype).into_iter().enumerate() {
         let column: Vec<_> = sources.iter().map(|source| source[at]).collect();
         assert_combined(found, &column, dtype, op, divisor);
@@ -110,7 +124,7 @@ fn copy_if_apart(engine: &mut dyn Engine, src: Address, dst: Address, bytes: u64
 
 fn a_nan_is_kept(engine: &mut dyn Engine, user: &Buffer) {
     let (nan, one) = (f32::NAN.to_ne_bytes(), 1f32.to_ne_bytes());
-    for op in ReduceOp::ALL {
+    for op in ReduceOp::all_of(DType::F32) {
         for (first, second) in [(nan, one), (one, nan)] {
             user.write(0, &first);
             user.write(64, &second);
@@ -121,10 +135,11 @@ fn a_nan_is_kept(engine: &mut dyn Engine, user: &Buffer) {
                 dtype: DType::F32,
                 op,
                 divisor: 1,
+                scale: None,
             };
             assert_eq!(run(engine, &operation), Ok(4));
             let contents = [first.to_vec(), second.to_vec()];
-            check(&user.read(128, 4), &contents, DType::F32, op, 1);
+            check(&user.read(128, 4), &contents, DType::F32, (op, None), 1);
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use stepccl_plan::{DType, ReduceOp, Targets};
 
-use crate::{Address, Engine, EngineError, Operation, RegionId, UserMemory};
+use crate::{Address, Engine, EngineError, Operation, RegionId, Scale, UserMemory};
 
 use super::buffer::Buffer;
 use super::drive::{copy, run};
@@ -80,17 +80,21 @@ fn bad_copies(engine: &mut dyn Engine, user: &Buffer, fixed: &Buffer) {
 
 fn bad_reduces(engine: &mut dyn Engine, user: &Buffer, fixed: &Buffer) {
     let mut reduce = |srcs: &[Address], dst: Address, count: u64, dtype: DType| {
-        run(engine, &Operation::Reduce { srcs, dst, count, dtype, op: ReduceOp::Sum, divisor: 1 })
+        run(
+            engine,
+            &Operation::Reduce {
+                srcs,
+                dst,
+                count,
+                dtype,
+                op: ReduceOp::Sum,
+                divisor: 1,
+                scale: None,
+            },
+        )
     };
     let none = reduce(&[], user.at(0), 1, DType::F32);
     assert!(matches!(none, Err(EngineError::BadSources { sources: 0, .. })), "{none:?}");
-    for dtype in DType::ALL.into_iter().filter(|dtype| dtype.size() > 1) {
-        let align = dtype.size();
-        let odd = user.at(256 + align / 2);
-        let expected = Err(EngineError::Misaligned { address: odd, align });
-        assert_eq!(reduce(&[user.at(0), user.at(64)], odd, 2, dtype), expected);
-        assert_eq!(reduce(&[user.at(0), odd], user.at(512), 2, dtype), expected);
-    }
     let (src, dst) = (user.at(8), user.at(0));
     let answer = reduce(&[fixed.at(0), src], dst, 4, DType::F32);
     assert_eq!(answer, Err(EngineError::Overlap { src, dst, bytes: 16 }));
@@ -113,9 +117,32 @@ fn bad_reduces(engine: &mut dyn Engine, user: &Buffer, fixed: &Buffer) {
                 dtype: DType::U8,
                 op: ReduceOp::Max,
                 divisor: 1,
+                scale: None,
             },
         );
         assert!(matches!(answer, Err(EngineError::BadSources { .. })), "{answer:?}");
+    }
+    combinations_that_are_none(engine, user);
+}
+
+fn combinations_that_are_none(engine: &mut dyn Engine, user: &Buffer) {
+    let srcs = [user.at(0), user.at(64)];
+    let scale = Some(Scale { source: 0, factor: 2.0 });
+    let (dst, count, divisor) = (user.at(512), 1, 1);
+    for dtype in DType::ALL {
+        for op in ReduceOp::ALL.into_iter().filter(|op| !op.applies_to(dtype)) {
+            let operation =
+                Operation::Reduce { srcs: &srcs, dst, count, dtype, op, divisor, scale: None };
+            let answer = run(engine, &operation);
+            assert_eq!(answer, Err(EngineError::NotCombinable { op, dtype }));
+        }
+        if !ReduceOp::PremulSum.applies_to(dtype) {
+            let op = ReduceOp::Sum;
+            let operation =
+                Operation::Reduce { srcs: &srcs, dst, count, dtype, op, divisor, scale };
+            let expected = EngineError::NotCombinable { op: ReduceOp::PremulSum, dtype };
+            assert_eq!(run(engine, &operation), Err(expected));
+        }
     }
 }
 

@@ -1,8 +1,9 @@
 //! Elements as they lie in memory, and the numbers they are combined in.
 
+use super::combine::Combine;
 use super::isa::Isa;
 use super::job::Job;
-use super::number::{Combine, Number};
+use super::number::{Complex, Number};
 
 /// An element type of messages.
 pub(super) trait Element {
@@ -27,7 +28,7 @@ pub(super) trait Element {
     /// # Safety
     /// As for [`super::reduce`]; `srcs` are the job's.
     #[inline(always)]
-    unsafe fn pair<I: Isa, C: Combine, const DIVIDE: bool>(
+    unsafe fn pair<I: Isa, C: Combine<Self::Number>, const DIVIDE: bool>(
         isa: I,
         srcs: [*const u8; 2],
         job: Job<'_>,
@@ -94,7 +95,26 @@ macro_rules! plain_element {
     )*};
 }
 
-plain_element!(f32, f64, i32, i64, u8);
+plain_element!(f32, f64, i8, u8, i32, u32, i64, u64, Complex<f32>, Complex<f64>);
+
+/// A byte that is true or false, combined as 0 or 1.
+#[derive(Debug)]
+pub(super) struct Truth;
+
+impl Element for Truth {
+    type Raw = u8;
+    type Number = u8;
+
+    #[inline(always)]
+    fn widen(raw: u8) -> u8 {
+        u8::from(raw != 0)
+    }
+
+    #[inline(always)]
+    fn narrow(number: u8) -> u8 {
+        number
+    }
+}
 
 /// bfloat16, combined in f32.
 #[derive(Debug)]

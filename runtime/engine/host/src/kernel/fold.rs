@@ -7,10 +7,11 @@
 
 use std::mem::MaybeUninit;
 
+use super::combine::Combine;
 use super::element::Element;
 use super::isa::Isa;
 use super::job::Job;
-use super::number::{Combine, Number};
+use super::number::Number;
 
 /// Numbers of a block: with a second block for conversions it stays in the first level cache.
 const BLOCK: usize = 512;
@@ -22,7 +23,7 @@ type Block<N> = MaybeUninit<[N; BLOCK]>;
 /// # Safety
 /// As for [`super::reduce`].
 #[inline(always)]
-pub(super) unsafe fn fold<I: Isa, E: Element, C: Combine, const DIVIDE: bool>(
+pub(super) unsafe fn fold<I: Isa, E: Element, C: Combine<E::Number>, const DIVIDE: bool>(
     isa: I,
     job: Job<'_>,
 ) {
@@ -42,8 +43,11 @@ pub(super) unsafe fn fold<I: Isa, E: Element, C: Combine, const DIVIDE: bool>(
 
 /// Divides if `DIVIDE`, and rounds to an element.
 #[inline(always)]
-pub(super) fn finish<E: Element, const DIVIDE: bool>(number: E::Number, divisor: u32) -> E::Raw {
-    E::narrow(if DIVIDE { number.divided(divisor) } else { number })
+pub(super) fn finish<E: Element, const DIVIDE: bool>(
+    number: E::Number,
+    by: <E::Number as Number>::Divisor,
+) -> E::Raw {
+    E::narrow(if DIVIDE { number.divided(by) } else { number })
 }
 
 /// Combines `dst` and `src` into `dst`.
@@ -51,11 +55,12 @@ pub(super) fn finish<E: Element, const DIVIDE: bool>(number: E::Number, divisor:
 /// # Safety
 /// As for [`super::reduce`].
 #[inline(always)]
-unsafe fn onto<E: Element, C: Combine, const DIVIDE: bool>(
+unsafe fn onto<E: Element, C: Combine<E::Number>, const DIVIDE: bool>(
     dst: *mut E::Raw,
     src: *const E::Raw,
     job: Job<'_>,
 ) {
+    let by = E::Number::divisor(job.divisor);
     for i in 0..job.count {
         // SAFETY:
         // - `i` is below the count the caller vouches for;
@@ -64,7 +69,7 @@ unsafe fn onto<E: Element, C: Combine, const DIVIDE: bool>(
         unsafe {
             let (a, b) = (dst.add(i).read_unaligned(), src.add(i).read_unaligned());
             let number = C::combine(E::widen(a), E::widen(b));
-            dst.add(i).write_unaligned(finish::<E, DIVIDE>(number, job.divisor));
+            dst.add(i).write_unaligned(finish::<E, DIVIDE>(number, by));
         }
     }
 }
@@ -74,18 +79,19 @@ unsafe fn onto<E: Element, C: Combine, const DIVIDE: bool>(
 /// # Safety
 /// As for [`super::reduce`].
 #[inline(always)]
-unsafe fn pair<E: Element, C: Combine, const DIVIDE: bool>(
+unsafe fn pair<E: Element, C: Combine<E::Number>, const DIVIDE: bool>(
     dst: *mut E::Raw,
     a: *const E::Raw,
     b: *const E::Raw,
     job: Job<'_>,
 ) {
+    let by = E::Number::divisor(job.divisor);
     for i in 0..job.count {
         // SAFETY: as in `onto`.
         unsafe {
             let (a, b) = (a.add(i).read_unaligned(), b.add(i).read_unaligned());
             let number = C::combine(E::widen(a), E::widen(b));
-            dst.add(i).write_unaligned(finish::<E, DIVIDE>(number, job.divisor));
+            dst.add(i).write_unaligned(finish::<E, DIVIDE>(number, by));
         }
     }
 }
@@ -96,11 +102,15 @@ unsafe fn pair<E: Element, C: Combine, const DIVIDE: bool>(
 /// # Safety
 /// As for [`super::reduce`].
 #[inline(always)]
-unsafe fn blocks<I: Isa, E: Element, C: Combine, const DIVIDE: bool>(isa: I, job: Job<'_>) {
+unsafe fn blocks<I: Isa, E: Element, C: Combine<E::Number>, const DIVIDE: bool>(
+    isa: I,
+    job: Job<'_>,
+) {
     let mut numbers = Block::<E::Number>::uninit();
     let mut others = Block::<E::Number>::uninit();
     let numbers = numbers.as_mut_ptr().cast::<E::Number>();
     let others = others.as_mut_ptr().cast::<E::Number>();
+    let by = E::Number::divisor(job.divisor);
     let mut done = 0;
     while done < job.count {
         let count = BLOCK.min(job.count - done);
@@ -120,7 +130,7 @@ unsafe fn blocks<I: Isa, E: Element, C: Combine, const DIVIDE: bool>(isa: I, job
             }
             if DIVIDE {
                 for i in 0..count {
-                    numbers.add(i).write(numbers.add(i).read().divided(job.divisor));
+                    numbers.add(i).write(numbers.add(i).read().divided(by));
                 }
             }
             E::store(isa, numbers, job.dst.cast::<E::Raw>().add(done), count);
@@ -135,7 +145,7 @@ unsafe fn blocks<I: Isa, E: Element, C: Combine, const DIVIDE: bool>(isa: I, job
 /// - `src` is valid for reads of `count` elements.
 /// - `numbers` and `others` are blocks of at least `count`, and `numbers` is written.
 #[inline(always)]
-unsafe fn absorb<I: Isa, E: Element, C: Combine>(
+unsafe fn absorb<I: Isa, E: Element, C: Combine<E::Number>>(
     isa: I,
     numbers: *mut E::Number,
     others: *mut E::Number,
@@ -163,7 +173,7 @@ unsafe fn absorb<I: Isa, E: Element, C: Combine>(
 /// # Safety
 /// As for [`absorb`].
 #[inline(always)]
-unsafe fn absorb_two<I: Isa, E: Element, C: Combine>(
+unsafe fn absorb_two<I: Isa, E: Element, C: Combine<E::Number>>(
     isa: I,
     numbers: *mut E::Number,
     others: *mut E::Number,
@@ -181,5 +191,38 @@ unsafe fn absorb_two<I: Isa, E: Element, C: Combine>(
             absorb::<I, E, C>(isa, numbers, others, a, count);
             absorb::<I, E, C>(isa, numbers, others, b, count);
         }
+    }
+}
+
+/// Multiplies each of `count` elements of `src` by `factor` into `dst`, block by block.
+///
+/// # Safety
+/// As for [`super::scale`].
+#[inline(always)]
+pub(super) unsafe fn scale<I: Isa, E: Element>(
+    isa: I,
+    dst: *mut u8,
+    src: *const u8,
+    count: usize,
+    factor: f64,
+) {
+    let mut numbers = Block::<E::Number>::uninit();
+    let numbers = numbers.as_mut_ptr().cast::<E::Number>();
+    let by = E::Number::factor(factor);
+    let mut done = 0;
+    while done < count {
+        let elements = BLOCK.min(count - done);
+        // SAFETY:
+        // - elements `done .. done + elements` lie within the count the caller vouches for;
+        // - the block has room for as many numbers and is written before it is read;
+        // - elements of the result are written after those of the source were read.
+        unsafe {
+            E::load(isa, src.cast::<E::Raw>().add(done), numbers, elements);
+            for i in 0..elements {
+                numbers.add(i).write(numbers.add(i).read().scaled(by));
+            }
+            E::store(isa, numbers, dst.cast::<E::Raw>().add(done), elements);
+        }
+        done += elements;
     }
 }

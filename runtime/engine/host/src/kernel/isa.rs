@@ -1,10 +1,10 @@
 //! What differs between instruction sets.
 
+use super::combine::Combine;
 use super::element::Element;
 use super::fold;
 use super::half::Half;
 use super::job::Job;
-use super::number::Combine;
 
 /// An instruction set. A value of it proves that the processor has it.
 pub(super) trait Isa: Copy {
@@ -12,14 +12,20 @@ pub(super) trait Isa: Copy {
     ///
     /// # Safety
     /// As for [`super::reduce`].
-    unsafe fn run<E: Element, C: Combine, const DIVIDE: bool>(self, job: Job<'_>);
+    unsafe fn run<E: Element, C: Combine<E::Number>, const DIVIDE: bool>(self, job: Job<'_>);
+
+    /// Runs [`fold::scale`] compiled for this instruction set.
+    ///
+    /// # Safety
+    /// As for [`super::scale`].
+    unsafe fn scale<E: Element>(self, dst: *mut u8, src: *const u8, count: usize, factor: f64);
 
     /// [`Element::pair`] of [`Half`].
     ///
     /// # Safety
     /// As for [`Element::pair`].
     #[inline(always)]
-    unsafe fn pair_half<C: Combine, const DIVIDE: bool>(
+    unsafe fn pair_half<C: Combine<f32>, const DIVIDE: bool>(
         self,
         srcs: [*const u8; 2],
         job: Job<'_>,
@@ -58,8 +64,13 @@ pub(super) trait Isa: Copy {
 pub(super) struct Baseline;
 
 impl Isa for Baseline {
-    unsafe fn run<E: Element, C: Combine, const DIVIDE: bool>(self, job: Job<'_>) {
+    unsafe fn run<E: Element, C: Combine<E::Number>, const DIVIDE: bool>(self, job: Job<'_>) {
         // SAFETY: the caller vouches for the job's pointers.
         unsafe { fold::fold::<Self, E, C, DIVIDE>(self, job) }
+    }
+
+    unsafe fn scale<E: Element>(self, dst: *mut u8, src: *const u8, count: usize, factor: f64) {
+        // SAFETY: the caller vouches for the pointers.
+        unsafe { fold::scale::<Self, E>(self, dst, src, count, factor) }
     }
 }

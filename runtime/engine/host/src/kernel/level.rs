@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 use stepccl_plan::{DType, ReduceOp};
 
-use super::dispatch::dispatch;
+use super::dispatch::{dispatch, scale};
 use super::isa::Baseline;
 use super::job::Job;
 #[cfg(target_arch = "x86_64")]
@@ -57,6 +57,30 @@ impl Level {
                 Kind::Avx2(isa) => dispatch(isa, job, dtype, op),
                 #[cfg(target_arch = "x86_64")]
                 Kind::Avx512(isa) => dispatch(isa, job, dtype, op),
+            }
+        }
+    }
+
+    /// Runs [`super::scale`] with this instruction set.
+    ///
+    /// # Safety
+    /// As for [`super::scale`].
+    pub(super) unsafe fn scale(
+        self,
+        dst: *mut u8,
+        src: *const u8,
+        count: usize,
+        dtype: DType,
+        factor: f64,
+    ) {
+        // SAFETY: the caller vouches for the pointers.
+        unsafe {
+            match self.0 {
+                Kind::Baseline(isa) => scale(isa, dst, src, count, dtype, factor),
+                #[cfg(target_arch = "x86_64")]
+                Kind::Avx2(isa) => scale(isa, dst, src, count, dtype, factor),
+                #[cfg(target_arch = "x86_64")]
+                Kind::Avx512(isa) => scale(isa, dst, src, count, dtype, factor),
             }
         }
     }

@@ -10,13 +10,17 @@
 //!
 //! # Results
 //!
-//! Sources are combined strictly in their order. 16-bit floats are combined in f32 over all
-//! sources, divided there if at all, and rounded once to nearest even; too large a value becomes
-//! infinity. Integer sums wrap, integer quotients truncate towards zero. A NaN result of a
-//! reduction is the canonical one of its type (positive, quiet, no payload). No multiplication is
+//! Sources are combined strictly in their order. 16-bit and 8-bit floats are combined in f32 over
+//! all sources, divided there if at all, and rounded once to nearest even; too large a value
+//! becomes infinity, or a NaN where the type has no infinity. Integer sums and products wrap,
+//! integer quotients truncate towards zero. Truth values are combined as 0 and 1: sum and maximum
+//! are "or", product and minimum are "and". A complex product is (ac - bd, ad + bc), each of the
+//! four products rounded. A NaN result of a reduction is the canonical one of its type (positive,
+//! quiet, no payload); the parts of a complex number count by themselves. No multiplication is
 //! fused with an addition. So the result has the same bits on every processor and at every
 //! [`Level`], unless the thread runs with another rounding mode or flushes denormals.
 
+mod combine;
 mod dispatch;
 mod element;
 mod fold;
@@ -24,7 +28,10 @@ mod half;
 mod isa;
 mod job;
 mod level;
+mod minifloat;
 mod number;
+mod quotient;
+mod scaled;
 mod stream;
 #[cfg(target_arch = "x86_64")]
 mod x86;
@@ -36,13 +43,18 @@ use stepccl_plan::{DType, ReduceOp};
 
 use job::Job;
 pub use level::{Level, levels};
+pub use scaled::{reduce_scaled, scale, scale_at};
 pub use stream::{copy_stream, reduce_stream};
 
 /// Sets each of `count` elements of `dst` to the combination of the same elements of all `srcs`,
 /// in that order, divided by `divisor`.
 ///
 /// `Avg` combines like `Sum`; a `divisor` of 1 (or 0) divides nothing. One source is copied or
-/// divided. Without sources nothing happens. Pointers need no alignment.
+/// divided. Without sources nothing happens. Pointers need no alignment. `PremulSum` combines like
+/// `Sum`, too: see [`reduce_scaled`]. Truth values are not divided.
+///
+/// # Panics
+/// Where `op` does not apply to `dtype`.
 ///
 /// # Safety
 /// - `dst` is valid for writes, and each of `srcs` for reads, of `count` elements of `dtype`.
@@ -62,6 +74,9 @@ pub unsafe fn reduce(
 }
 
 /// [`reduce`] with one of the processor's instruction sets, for tests and measurements.
+///
+/// # Panics
+/// As [`reduce`].
 ///
 /// # Safety
 /// As for [`reduce`].

@@ -4,70 +4,85 @@
 //! [`Number::settle`]), because which payload survives an addition depends on the order in which
 //! the compiler hands the operands to the processor. So results have the same bits everywhere.
 
-/// A value that sources are combined in: the element itself, or f32 for 16-bit floats.
+use std::ops::Sub;
+
+use super::quotient::Quotient;
+
+/// A value that sources are combined in: the element itself, or f32 for shorter floats.
 pub(super) trait Number: Copy {
+    /// A divisor made ready, so that what it costs is paid once for all elements.
+    type Divisor: Copy;
+    /// A factor made ready.
+    type Factor: Copy;
+
     /// Sum; integers wrap.
     fn sum(self, other: Self) -> Self;
-    /// Larger value; a NaN wins, and +0 is larger than -0.
-    fn larger(self, other: Self) -> Self;
-    /// Smaller value; a NaN wins, and -0 is smaller than +0.
-    fn smaller(self, other: Self) -> Self;
-    /// Quotient; integers truncate towards zero. `divisor` is at least 1.
-    fn divided(self, divisor: u32) -> Self;
+    /// Product; integers wrap.
+    fn product(self, other: Self) -> Self;
+    /// `divisor`, which is at least 1, made ready.
+    fn divisor(divisor: u32) -> Self::Divisor;
+    /// Quotient; integers truncate towards zero.
+    fn divided(self, by: Self::Divisor) -> Self;
+    /// `factor` rounded to the type, or truncated to a whole number for integers.
+    fn factor(factor: f64) -> Self::Factor;
+    /// Product with a factor; integers wrap.
+    fn scaled(self, by: Self::Factor) -> Self;
     /// The value itself, or the canonical NaN for any NaN.
     fn settle(self) -> Self;
 }
 
-/// A combination of two values.
-pub(super) trait Combine {
-    /// Whether it is one instruction, so that the compiler finds the vectors in a few numbers.
-    const SIMPLE: bool = false;
-
-    /// Combines `a` and `b`, in this order.
-    fn combine<N: Number>(a: N, b: N) -> N;
-}
-
-/// [`Number::sum`].
-#[derive(Debug)]
-pub(super) struct Sum;
-/// [`Number::larger`].
-#[derive(Debug)]
-pub(super) struct Larger;
-/// [`Number::smaller`].
-#[derive(Debug)]
-pub(super) struct Smaller;
-
-impl Combine for Sum {
-    const SIMPLE: bool = true;
-
-    #[inline(always)]
-    fn combine<N: Number>(a: N, b: N) -> N {
-        a.sum(b)
-    }
-}
-
-impl Combine for Larger {
-    #[inline(always)]
-    fn combine<N: Number>(a: N, b: N) -> N {
-        a.larger(b)
-    }
-}
-
-impl Combine for Smaller {
-    #[inline(always)]
-    fn combine<N: Number>(a: N, b: N) -> N {
-        a.smaller(b)
-    }
+/// A number that is larger than another, or not.
+pub(super) trait Ordered: Number {
+    /// Larger value; a NaN wins, and +0 is larger than -0.
+    fn larger(self, other: Self) -> Self;
+    /// Smaller value; a NaN wins, and -0 is smaller than +0.
+    fn smaller(self, other: Self) -> Self;
 }
 
 macro_rules! float_number {
-    ($float:ty, |$divisor:ident| $converted:expr) => {
+    ($float:ty, |$value:ident| $converted:expr) => {
         impl Number for $float {
+            type Divisor = Self;
+            type Factor = Self;
+
             #[inline(always)]
             fn sum(self, other: Self) -> Self {
                 self + other
             }
 
+            #[inline(always)]
+            fn product(self, other: Self) -> Self {
+                self * other
+            }
+
+            #[inline(always)]
+            fn divisor(divisor: u32) -> Self {
+                let $value = divisor;
+                $converted
+            }
+
+            #[inline(always)]
+            fn divided(self, by: Self) -> Self {
+                self / by
+            }
+
+            #[inline(always)]
+            fn factor(factor: f64) -> Self {
+                factor as Self
+            }
+
+            #[inline(always)]
+            fn scaled(self, by: Self) -> Self {
+                self * by
+            }
+
+            #[inline(always)]
+            fn settle(self) -> Self {
+                if self.is_nan() { Self::NAN } else { self }
+            }
+        }
+
+        impl Ordered for $float {
             #[inline(always)]
             fn larger(self, other: Self) -> Self {
                 // Equal values differ at most in the sign of a zero, which `&` makes positive.
@@ -85,29 +100,54 @@ macro_rules! float_number {
                 let smaller = if self < other { self } else { second };
                 if self.is_nan() | other.is_nan() { Self::NAN } else { smaller }
             }
-
-            #[inline(always)]
-            fn divided(self, divisor: u32) -> Self {
-                let $divisor = divisor;
-                self / $converted
-            }
-
-            #[inline(always)]
-            fn settle(self) -> Self {
-                if self.is_nan() { Self::NAN } else { self }
-            }
         }
     };
 }
 
 macro_rules! integer_number {
-    ($integer:ty, |$value:ident, $divisor:ident| $quotient:expr) => {
+    ($($integer:ty),*) => {$(
         impl Number for $integer {
+            type Divisor = <$integer as Quotient>::Divisor;
+            type Factor = Self;
+
             #[inline(always)]
             fn sum(self, other: Self) -> Self {
                 self.wrapping_add(other)
             }
 
+            #[inline(always)]
+            fn product(self, other: Self) -> Self {
+                self.wrapping_mul(other)
+            }
+
+            #[inline(always)]
+            fn divisor(divisor: u32) -> Self::Divisor {
+                <Self as Quotient>::prepare(divisor)
+            }
+
+            #[inline(always)]
+            fn divided(self, by: Self::Divisor) -> Self {
+                self.quotient(by)
+            }
+
+            #[inline(always)]
+            fn factor(factor: f64) -> Self {
+                // All integers that an f64 holds exactly keep their lower bits.
+                factor as i64 as Self
+            }
+
+            #[inline(always)]
+            fn scaled(self, by: Self) -> Self {
+                self.wrapping_mul(by)
+            }
+
+            #[inline(always)]
+            fn settle(self) -> Self {
+                self
+            }
+        }
+
+        impl Ordered for $integer {
             #[inline(always)]
             fn larger(self, other: Self) -> Self {
                 self.max(other)
@@ -117,37 +157,57 @@ macro_rules! integer_number {
             fn smaller(self, other: Self) -> Self {
                 self.min(other)
             }
-
-            #[inline(always)]
-            fn divided(self, divisor: u32) -> Self {
-                let ($value, $divisor) = (self, divisor);
-                $quotient
-            }
-
-            #[inline(always)]
-            fn settle(self) -> Self {
-                self
-            }
         }
-    };
+    )*};
 }
 
 float_number!(f32, |d| d as f32);
 float_number!(f64, |d| f64::from(d));
-// Processors divide vectors of floats, not of integers, and the compiler vectorises neither an
-// integer division nor a checked conversion from float.
-integer_number!(u8, |a, d| {
-    // With m = ceil(2^16 / d), m * d exceeds 2^16 by less than d. So a * m / 2^16 exceeds a / d by
-    // less than a / 2^16 < 1 / d for d < 256, too little to reach the next integer; and for larger
-    // d, m is at most 2^8, so that a * m stays below 2^16.
-    let m = (1_u32 << 16).div_ceil(d);
-    ((u32::from(a) * m) >> 16) as u8
-});
-integer_number!(i32, |a, d| {
-    // An f64 holds both exactly. A quotient that is no integer is at least 1/d away from one, thus
-    // 1/a of itself: far more than the rounding of the f64 can move it.
-    let quotient = f64::from(a) / f64::from(d);
-    // SAFETY: the quotient is finite and, with d at least 1, no further from 0 than an i32 is.
-    unsafe { quotient.to_int_unchecked() }
-});
-integer_number!(i64, |a, d| a / i64::from(d));
+integer_number!(i8, u8, i32, u32, i64, u64);
+
+/// A complex number: its real and its imaginary part.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub(super) struct Complex<F>([F; 2]);
+
+impl<F: Number + Sub<Output = F>> Number for Complex<F> {
+    type Divisor = F::Divisor;
+    type Factor = F::Factor;
+
+    #[inline(always)]
+    fn sum(self, other: Self) -> Self {
+        let (Self([a, b]), Self([c, d])) = (self, other);
+        Self([a.sum(c), b.sum(d)])
+    }
+
+    #[inline(always)]
+    fn product(self, other: Self) -> Self {
+        let (Self([a, b]), Self([c, d])) = (self, other);
+        Self([a.product(c) - b.product(d), a.product(d).sum(b.product(c))])
+    }
+
+    #[inline(always)]
+    fn divisor(divisor: u32) -> F::Divisor {
+        F::divisor(divisor)
+    }
+
+    #[inline(always)]
+    fn divided(self, by: F::Divisor) -> Self {
+        Self(self.0.map(|part| part.divided(by)))
+    }
+
+    #[inline(always)]
+    fn factor(factor: f64) -> F::Factor {
+        F::factor(factor)
+    }
+
+    #[inline(always)]
+    fn scaled(self, by: F::Factor) -> Self {
+        Self(self.0.map(|part| part.scaled(by)))
+    }
+
+    #[inline(always)]
+    fn settle(self) -> Self {
+        Self(self.0.map(F::settle))
+    }
+}

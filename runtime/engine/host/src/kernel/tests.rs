@@ -6,98 +6,22 @@ use stepccl_plan::{DType, ReduceOp};
 
 use super::element::{Brain, Element};
 use super::half::Half;
-use super::{copy, copy_stream, levels, reduce, reduce_at, reduce_stream};
+use super::minifloat::{E4M3, E5M2};
+use super::{copy, copy_stream, levels, reduce, reduce_at, reduce_scaled, reduce_stream, scale_at};
+use reference::{Asked, byte_value, expected, nearest_byte};
 
-/// One element as the reference sees it.
-#[derive(Clone, Copy, Debug)]
-enum Value {
-    Float(f64),
-    Integer(i128),
-}
-
-fn decode(dtype: DType, raw: &[u8]) -> Value {
-    let bits = raw.iter().rev().fold(0_u64, |bits, byte| bits << 8 | u64::from(*byte));
-    match dtype {
-        DType::F32 => Value::Float(f64::from(f32::from_bits(bits as u32))),
-        DType::F64 => Value::Float(f64::from_bits(bits)),
-        DType::F16 => Value::Float(f16::from_bits(bits as u16).to_f64()),
-        DType::Bf16 => Value::Float(bf16::from_bits(bits as u16).to_f64()),
-        DType::I32 => Value::Integer(i128::from(bits as u32 as i32)),
-        DType::I64 => Value::Integer(i128::from(bits as i64)),
-        DType::U8 => Value::Integer(i128::from(bits)),
-        other => panic!("the reference does not know {other}"),
-    }
-}
-
-/// Rounds as the type accumulates: f32 for 16-bit floats.
-fn round_step(dtype: DType, value: f64) -> f64 {
-    if dtype == DType::F64 { value } else { f64::from(value as f32) }
-}
-
-/// Bits of the element nearest to an accumulated float, or of an integer that wraps.
-fn encode(dtype: DType, value: Value) -> u64 {
-    match value {
-        Value::Float(float) => match dtype {
-            DType::F32 if float.is_nan() => u64::from(f32::NAN.to_bits()),
-            DType::F32 => u64::from((float as f32).to_bits()),
-            DType::F64 if float.is_nan() => f64::NAN.to_bits(),
-            DType::F64 => float.to_bits(),
-            DType::F16 if float.is_nan() => 0x7e00,
-            DType::F16 => u64::from(f16::from_f32(float as f32).to_bits()),
-            DType::Bf16 if float.is_nan() => 0x7fc0,
-            _ => u64::from(bf16::from_f32(float as f32).to_bits()),
-        },
-        Value::Integer(integer) => integer as u64 & (u64::MAX >> (64 - 8 * dtype.size())),
-    }
-}
-
-fn wrap(dtype: DType, value: i128) -> i128 {
-    match dtype {
-        DType::I32 => i128::from(value as i32),
-        DType::I64 => i128::from(value as i64),
-        _ => i128::from(value as u8),
-    }
-}
-
-fn combine(dtype: DType, op: ReduceOp, a: Value, b: Value) -> Value {
-    let upwards = |x: f64, y: f64| if x > y || (x == y && x.is_sign_positive()) { x } else { y };
-    match (a, b) {
-        (Value::Float(x), Value::Float(y)) => Value::Float(match op {
-            _ if x.is_nan() || y.is_nan() => f64::NAN,
-            ReduceOp::Max => upwards(x, y),
-            ReduceOp::Min => -upwards(-x, -y),
-            // A sum in f64 rounded to f32 is the sum in f32: 53 bits are twice 24 and more.
-            _ => round_step(dtype, x + y),
-        }),
-        (Value::Integer(x), Value::Integer(y)) => Value::Integer(match op {
-            ReduceOp::Max => x.max(y),
-            ReduceOp::Min => x.min(y),
-            _ => wrap(dtype, x + y),
-        }),
-        _ => panic!("{dtype} decodes to one kind"),
-    }
-}
-
-fn expected(dtype: DType, op: ReduceOp, divisor: u32, raws: &[&[u8]]) -> u64 {
-    let values = raws.iter().map(|raw| decode(dtype, raw));
-    let combined = values.reduce(|a, b| combine(dtype, op, a, b)).expect("at least one source");
-    let result = match combined {
-        Value::Float(x) if divisor > 1 => {
-            // The divisor rounds to the type first; so does the kernel's.
-            Value::Float(round_step(dtype, x / round_step(dtype, f64::from(divisor))))
-        }
-        Value::Integer(x) => Value::Integer(x / i128::from(divisor)),
-        float => float,
-    };
-    encode(dtype, result)
-}
+mod reference;
 
 fn any_dtype() -> impl Strategy<Value = DType> {
     prop::sample::select(DType::ALL.to_vec())
 }
 
-fn any_op() -> impl Strategy<Value = ReduceOp> {
-    prop::sample::select(ReduceOp::ALL.to_vec())
+/// A type and an operation that it has.
+fn any_combination() -> impl Strategy<Value = (DType, ReduceOp)> {
+    any_dtype().prop_flat_map(|dtype| {
+        let ops: Vec<_> = ReduceOp::all_of(dtype).collect();
+        (Just(dtype), prop::sample::select(ops))
+    })
 }
 
 /// Counts around every pack and block, and some larger ones.
@@ -115,13 +39,14 @@ fn fill(seed: u64, dtype: DType, bytes: &mut [u8]) {
         state ^= state >> 27;
         state.wrapping_mul(0x2545_f491_4f6c_dd1d)
     };
-    let size = dtype.size();
-    let (exponent_bits, mantissa_bits) = match dtype {
-        DType::F32 => (8, 23),
-        DType::F64 => (11, 52),
-        DType::F16 => (5, 10),
-        DType::Bf16 => (8, 7),
-        _ => (0, 0),
+    let (size, exponent_bits, mantissa_bits) = match dtype {
+        DType::F32 | DType::C64 => (4, 8, 23),
+        DType::F64 | DType::C128 => (8, 11, 52),
+        DType::F16 => (2, 5, 10),
+        DType::Bf16 => (2, 8, 7),
+        DType::F8E4M3 => (1, 4, 3),
+        DType::F8E5M2 => (1, 5, 2),
+        other => (other.size(), 0, 0),
     };
     let ones = ((1_u64 << exponent_bits) - 1) << mantissa_bits;
     for element in bytes.chunks_exact_mut(size) {
@@ -170,8 +95,7 @@ fn check(
         if sources == 1 && divisor <= 1 {
             want.extend_from_slice(raws[0]);
         } else {
-            let bits = expected(dtype, op, divisor, &raws);
-            want.extend_from_slice(&bits.to_le_bytes()[..size]);
+            want.extend(expected(Asked { dtype, op, divisor, scale: None }, &raws));
         }
     }
     for level in levels() {
@@ -208,8 +132,7 @@ proptest! {
 
     #[test]
     fn every_level_equals_the_reference(
-        dtype in any_dtype(),
-        op in any_op(),
+        (dtype, op) in any_combination(),
         divisor in prop_oneof![Just(1_u32), 2_u32..10, any::<u32>().prop_map(|d| d.max(1))],
         sources in 1_usize..10,
         count in any_count(),
@@ -225,7 +148,7 @@ proptest! {
 #[test]
 fn every_type_and_operation_runs() {
     for dtype in DType::ALL {
-        for op in ReduceOp::ALL {
+        for op in ReduceOp::all_of(dtype) {
             for sources in 1..=9 {
                 for alias in [None, Some(0), Some(sources - 1)] {
                     let divisor = if op == ReduceOp::Avg { sources as u32 } else { 1 };
@@ -241,10 +164,12 @@ fn every_short_count_and_alignment_is_right() {
     for dtype in DType::ALL {
         for count in 0..200 {
             check((dtype, ReduceOp::Sum, 1), (2, count, count), None, count as u64);
-            check((dtype, ReduceOp::Avg, 3), (3, count, count / 3), Some(1), count as u64);
+            let (op, divisor) =
+                if dtype == DType::Bool { (ReduceOp::BitXor, 1) } else { (ReduceOp::Avg, 3) };
+            check((dtype, op, divisor), (3, count, count / 3), Some(1), count as u64);
         }
         for shift in 0..64 {
-            check((dtype, ReduceOp::Max, 1), (2, 97, shift), Some(1), shift as u64);
+            check((dtype, ReduceOp::Prod, 1), (2, 97, shift), Some(1), shift as u64);
         }
     }
 }
@@ -283,7 +208,9 @@ fn every_level_converts_all_sixteen_bit_floats() {
                 .map(|raw| {
                     let raw = raw.to_le_bytes();
                     let raws = [&raw[..], &raw[..]];
-                    expected(dtype, op, divisor, &raws[..if divisor == 1 { 2 } else { 1 }]) as u16
+                    let raws = &raws[..if divisor == 1 { 2 } else { 1 }];
+                    let bytes = expected(Asked { dtype, op, divisor, scale: None }, raws);
+                    u16::from_le_bytes([bytes[0], bytes[1]])
                 })
                 .collect();
             for level in levels() {
@@ -307,8 +234,7 @@ proptest! {
 
     #[test]
     fn streaming_changes_no_bit(
-        dtype in any_dtype(),
-        op in any_op(),
+        (dtype, op) in any_combination(),
         sources in 1_usize..5,
         count in any_count(),
         shift in 0_usize..64,
@@ -345,6 +271,120 @@ proptest! {
             let outside = buffer[..at].iter().chain(&buffer[at + bytes..]);
             prop_assert!(outside.copied().all(|byte| byte == 0x5a));
         }
+    }
+}
+
+#[test]
+fn conversions_of_bytes_equal_their_definition() {
+    type Conversion = (DType, fn(u8) -> f32, fn(f32) -> u8);
+    let conversions: [Conversion; 2] = [
+        (DType::F8E4M3, <E4M3 as Element>::widen, <E4M3 as Element>::narrow),
+        (DType::F8E5M2, <E5M2 as Element>::widen, <E5M2 as Element>::narrow),
+    ];
+    for (dtype, widen, narrow) in conversions {
+        for raw in 0..=u8::MAX {
+            let (wide, exact) = (f64::from(widen(raw)), byte_value(dtype, raw));
+            assert!(
+                wide.to_bits() == exact.to_bits() || (wide.is_nan() && exact.is_nan()),
+                "{dtype} {raw:#04x}: {wide} and not {exact}"
+            );
+        }
+        // Every upper half of an f32, with lower halves that decide ties.
+        for upper in 0..=u16::MAX {
+            for low in [0, 1, 0x7fff, 0x8000, 0x8001, 0xffff] {
+                let value = f32::from_bits(u32::from(upper) << 16 | low);
+                let want = nearest_byte(dtype, f64::from(value));
+                assert_eq!(narrow(value), want, "{value:e} as {dtype}");
+            }
+        }
+    }
+}
+
+/// What torch makes of numbers around the largest ones.
+#[test]
+fn bytes_overflow_as_they_do_elsewhere() {
+    let cases = [(448.0, 0x7e), (464.0, 0x7e), (464.1, 0x7f), (480.0, 0x7f), (1e30, 0x7f)];
+    for (value, code) in cases {
+        assert_eq!(E4M3::narrow(value), code, "{value}");
+    }
+    assert_eq!(E4M3::narrow(-448.0), 0xfe);
+    assert!(E4M3::widen(E4M3::narrow(f32::NEG_INFINITY)).is_nan());
+    for (value, code) in [(57344.0, 0x7b), (61439.0, 0x7b), (61440.0, 0x7c), (1e30, 0x7c)] {
+        assert_eq!(E5M2::narrow(value), code, "{value}");
+        assert_eq!(E5M2::narrow(-value), code | 0x80, "-{value}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn one_source_is_scaled_first(
+        (dtype, op) in any_combination().prop_filter("has a product", |(dtype, _)| {
+            ReduceOp::PremulSum.applies_to(*dtype)
+        }),
+        factor in prop_oneof![-9.0_f64..9.0, Just(0.0), Just(1.0), Just(-1e20)],
+        sources in 1_usize..20,
+        scaled in 0_usize..20,
+        count in any_count(),
+        in_place in any::<bool>(),
+        seed in any::<u64>(),
+    ) {
+        // The reference knows whole factors of integers only.
+        let whole = dtype.is_integer();
+        let factor: f64 = if whole { factor.clamp(-9.0, 9.0).trunc() } else { factor };
+        let (scaled, size) = (scaled % sources, dtype.size());
+        let mut inputs = vec![vec![0; count * size]; sources];
+        for (i, input) in inputs.iter_mut().enumerate() {
+            fill(seed.wrapping_add(i as u64), dtype, input);
+        }
+        let asked = Asked { dtype, op, divisor: 1, scale: Some((scaled, factor)) };
+        let want: Vec<u8> = (0..count)
+            .flat_map(|i| {
+                let raws: Vec<_> = inputs.iter().map(|data| &data[i * size..][..size]).collect();
+                expected(asked, &raws)
+            })
+            .collect();
+        let mut got = inputs[scaled].clone();
+        let dst = got.as_mut_ptr();
+        let mut srcs: Vec<*const u8> = inputs.iter().map(|input| input.as_ptr()).collect();
+        if in_place {
+            srcs[scaled] = dst;
+        }
+        if sources == 1 {
+            for level in levels() {
+                // SAFETY: both have `count` elements, and are one or apart.
+                unsafe {
+                    copy(dst, inputs[0].as_ptr(), count * size);
+                    scale_at(level, dst, srcs[0], count, dtype, factor);
+                }
+                prop_assert_eq!(&got, &want, "{}", level);
+            }
+        } else {
+            // SAFETY: all have `count` elements, and are the result or apart.
+            unsafe { reduce_scaled(dst, &srcs, count, dtype, op, 1, (scaled, factor)) };
+            prop_assert_eq!(&got, &want);
+        }
+    }
+
+    #[test]
+    fn long_integers_are_divided_exactly(
+        value in prop_oneof![any::<u64>(), 0_u64..100, (0_u32..64, 0_u64..5).prop_map(|(bit, less)| {
+            (1_u64 << bit).wrapping_sub(less)
+        })],
+        divisor in prop_oneof![2_u32..20, any::<u32>().prop_map(|d| d.max(2)), (1_u32..32).prop_map(|b| 1 << b)],
+    ) {
+        use super::number::Number;
+        prop_assert_eq!(value.divided(u64::divisor(divisor)), value / u64::from(divisor));
+        let signed = value as i64;
+        prop_assert_eq!(signed.divided(i64::divisor(divisor)), signed / i64::from(divisor));
+        let short = value as u32;
+        prop_assert_eq!(short.divided(u32::divisor(divisor)), short / divisor);
+        let byte = value as i8;
+        prop_assert_eq!(
+            i64::from(byte.divided(i8::divisor(divisor))),
+            i64::from(byte) / i64::from(divisor)
+        );
     }
 }
 

@@ -7,12 +7,13 @@ use std::arch::x86_64::{
     _mm512_cvtps_ph, _mm512_loadu_ps, _mm512_mask_blend_ps, _mm512_set1_ps, _mm512_storeu_ps,
 };
 
+use super::combine::Combine;
 use super::element::Element;
 use super::fold;
 use super::half::Half;
 use super::isa::Isa;
 use super::job::Job;
-use super::number::{Combine, Number};
+use super::number::Number;
 
 /// AVX2 and F16C.
 #[derive(Clone, Copy, Debug)]
@@ -41,16 +42,34 @@ impl Avx512 {
 }
 
 macro_rules! isa {
-    ($isa:ident, $fold:ident, $load_half:ident, $store_half:ident, $pair_half:ident, $features:literal) => {
+    ($isa:ident, $fold:ident, $scale:ident, $load_half:ident, $store_half:ident, $pair_half:ident, $features:literal) => {
         #[target_feature(enable = $features)]
-        unsafe fn $fold<E: Element, C: Combine, const DIVIDE: bool>(isa: $isa, job: Job<'_>) {
+        unsafe fn $fold<E: Element, C: Combine<E::Number>, const DIVIDE: bool>(
+            isa: $isa,
+            job: Job<'_>,
+        ) {
             // SAFETY: the caller vouches for the job's pointers.
             unsafe { fold::fold::<$isa, E, C, DIVIDE>(isa, job) }
         }
 
+        #[target_feature(enable = $features)]
+        unsafe fn $scale<E: Element>(
+            isa: $isa,
+            dst: *mut u8,
+            src: *const u8,
+            count: usize,
+            factor: f64,
+        ) {
+            // SAFETY: the caller vouches for the pointers.
+            unsafe { fold::scale::<$isa, E>(isa, dst, src, count, factor) }
+        }
+
         impl Isa for $isa {
             #[inline(always)]
-            unsafe fn run<E: Element, C: Combine, const DIVIDE: bool>(self, job: Job<'_>) {
+            unsafe fn run<E: Element, C: Combine<E::Number>, const DIVIDE: bool>(
+                self,
+                job: Job<'_>,
+            ) {
                 // SAFETY:
                 // - `self` proves that the processor has the features;
                 // - the caller vouches for the job's pointers.
@@ -58,7 +77,21 @@ macro_rules! isa {
             }
 
             #[inline(always)]
-            unsafe fn pair_half<C: Combine, const DIVIDE: bool>(
+            unsafe fn scale<E: Element>(
+                self,
+                dst: *mut u8,
+                src: *const u8,
+                count: usize,
+                factor: f64,
+            ) {
+                // SAFETY:
+                // - `self` proves that the processor has the features;
+                // - the caller vouches for the pointers.
+                unsafe { $scale::<E>(self, dst, src, count, factor) }
+            }
+
+            #[inline(always)]
+            unsafe fn pair_half<C: Combine<f32>, const DIVIDE: bool>(
                 self,
                 srcs: [*const u8; 2],
                 job: Job<'_>,
@@ -89,10 +122,11 @@ macro_rules! isa {
     };
 }
 
-isa!(Avx2, fold_avx2, load_half_avx2, store_half_avx2, pair_half_avx2, "avx2,f16c");
+isa!(Avx2, fold_avx2, scale_avx2, load_half_avx2, store_half_avx2, pair_half_avx2, "avx2,f16c");
 isa!(
     Avx512,
     fold_avx512,
+    scale_avx512,
     load_half_avx512,
     store_half_avx512,
     pair_half_avx512,
@@ -197,10 +231,14 @@ macro_rules! pair_half {
         /// As for [`Element::pair`], and the processor has the features.
         #[inline]
         #[target_feature(enable = $features)]
-        unsafe fn $pair_half<C: Combine, const DIVIDE: bool>([a, b]: [*const u8; 2], job: Job<'_>) {
+        unsafe fn $pair_half<C: Combine<f32>, const DIVIDE: bool>(
+            [a, b]: [*const u8; 2],
+            job: Job<'_>,
+        ) {
             const LANES: usize = $lanes;
             let (a, b, dst) = (a.cast::<u16>(), b.cast::<u16>(), job.dst.cast::<u16>());
             let whole = job.count - job.count % LANES;
+            let by = f32::divisor(job.divisor);
             // SAFETY:
             // - no access goes past `count`;
             // - the result may be a source: what is read of it is read before it is written.
@@ -213,7 +251,7 @@ macro_rules! pair_half {
                     for i in 0..LANES {
                         x[i] = C::combine(x[i], y[i]);
                         if DIVIDE {
-                            x[i] = x[i].divided(job.divisor);
+                            x[i] = x[i].divided(by);
                         }
                     }
                     $store_half(x.as_ptr(), dst.add(at), LANES);
@@ -221,7 +259,7 @@ macro_rules! pair_half {
                 for i in whole..job.count {
                     let x = Half::widen(a.add(i).read_unaligned());
                     let y = Half::widen(b.add(i).read_unaligned());
-                    let z = fold::finish::<Half, DIVIDE>(C::combine(x, y), job.divisor);
+                    let z = fold::finish::<Half, DIVIDE>(C::combine(x, y), by);
                     dst.add(i).write_unaligned(z);
                 }
             }
