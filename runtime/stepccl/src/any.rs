@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use stepccl_engine::EngineError;
+use stepccl_engine::{Board, EngineError, Look};
 
 use crate::context::{Advance, Context, Failure};
 use crate::pair::{Direction, PairTask};
@@ -159,15 +159,25 @@ impl AnyTask {
     /// A rank whose message is there and may be taken.
     fn source(&self, cx: &mut Context) -> Result<Option<u32>, EngineError> {
         let flag = cx.geometry.sent_flag(cx.rank);
+        let (own, board) = (cx.rank, Board::Pair(cx.rank));
         for rank in cx.receives.turns() {
             if rank == cx.rank || !cx.receives.may_meet(rank, self.order) {
                 continue;
             }
-            let value = cx.taken[rank as usize] + 1;
-            if cx.engine.flag(rank, flag)? >= value {
-                return Ok(Some(rank));
-            }
-            cx.waits.push(Await { rank, sign: Sign::Source { flag, value }, lane: 0 });
+            let sign = if cx.pairs.shape().is_some() {
+                let number = cx.pairs.next(rank);
+                if cx.engine.look(rank, board, number)? != Look::Absent {
+                    return Ok(Some(rank));
+                }
+                Sign::SourceMessage { own, number }
+            } else {
+                let value = cx.taken[rank as usize] + 1;
+                if cx.engine.flag(rank, flag)? >= value {
+                    return Ok(Some(rank));
+                }
+                Sign::Source { flag, value }
+            };
+            cx.waits.push(Await { rank, sign, lane: 0 });
         }
         Ok(None)
     }

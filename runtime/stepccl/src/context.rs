@@ -9,6 +9,7 @@ use stepccl_engine::{
 use crate::any::Receives;
 use crate::collective::Round;
 use crate::geometry::Geometry;
+use crate::pairs::Pairs;
 use crate::posts::Posts;
 use crate::rounds::{Await, Rounds, Sign};
 use crate::scratch::Scratch;
@@ -57,6 +58,8 @@ pub(crate) struct Context {
     /// Slots filled for each peer, and emptied of each peer.
     pub sent: Box<[u64]>,
     pub taken: Box<[u64]>,
+    /// Posts of messages.
+    pub pairs: Pairs,
     /// Receives that have not met their message.
     pub receives: Receives,
     /// Scratch of packed collectives, for the next one.
@@ -79,6 +82,7 @@ impl Context {
         staging: Box<[Address]>,
     ) -> Self {
         let posts = Posts::new(rank, ranks, engine.as_ref());
+        let pairs = Pairs::new(rank, ranks, engine.as_ref());
         Self {
             engine,
             posts,
@@ -91,6 +95,7 @@ impl Context {
             waits: Vec::new(),
             sent: vec![0; ranks as usize].into(),
             taken: vec![0; ranks as usize].into(),
+            pairs,
             receives: Receives::new(ranks),
             scratch: Scratch::default(),
             sources: Vec::new(),
@@ -138,6 +143,11 @@ impl Context {
 
     pub fn wait_for_post(&mut self, rank: u32, number: u64) {
         self.waits.push(Await { rank, sign: Sign::Post(number), lane: 0 });
+    }
+
+    pub fn wait_for_message(&mut self, from: u32, number: u64) {
+        let sign = Sign::Message { own: self.rank, number };
+        self.waits.push(Await { rank: from, sign, lane: 0 });
     }
 
     /// Operations that channels still work on.

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! staging:  | small slots | large slots of the running collective | pair slots, a few a peer |
-//! flags:    | finished | phases of collectives | sent to each peer | taken from each peer     |
+//! flags:    | finished | phases of collectives | sent to, taken from, read of each peer        |
 //! ```
 //!
 //! Small messages go through boards, or, where the engine has none, have slots of their own at fixed places, so that one follows the other without
@@ -99,7 +99,7 @@ impl Geometry {
 
     /// Flags a rank needs.
     pub const fn flags(&self) -> u32 {
-        1 + self.phases + 2 * self.ranks
+        1 + self.phases + 3 * self.ranks
     }
 
     /// Flag of a plan's `phase`.
@@ -115,6 +115,11 @@ impl Geometry {
     /// Flag of the receiver: slots of `sender` it has emptied.
     pub const fn taken_flag(&self, sender: u32) -> u32 {
         1 + self.phases + self.ranks + sender
+    }
+
+    /// Flag of the receiver: posts of `sender` it has read.
+    pub const fn read_flag(&self, sender: u32) -> u32 {
+        1 + self.phases + 2 * self.ranks + sender
     }
 
     /// Offset in the sender's staging of slot number `slot` of the pair.
@@ -172,6 +177,7 @@ mod tests {
         flags.extend((0..g.phases).map(|p| g.phase_flag(p)));
         flags.extend((0..5).map(|r| g.sent_flag(r)));
         flags.extend((0..5).map(|r| g.taken_flag(r)));
+        flags.extend((0..5).map(|r| g.read_flag(r)));
         let n = flags.len();
         flags.sort_unstable();
         flags.dedup();

@@ -152,7 +152,7 @@ impl Communicator {
     ) -> Result<Members, Error> {
         check_timeout(timeout)?;
         let (rank, ranks) = (self.rank(), self.ranks());
-        let mut calls = Vec::new();
+        let mut calls = Vec::with_capacity(requests.len());
         let mut others = Vec::new();
         for request in requests {
             match request {
@@ -189,9 +189,10 @@ impl Communicator {
             return Err(Error::invalid("requests", "several receives from any source", rule));
         }
         let mut members = Vec::new();
-        for run in runs(&calls.iter().map(|call| Shape::of(call, ranks)).collect::<Vec<_>>()) {
-            let rest = calls.split_off(run.len());
-            let of_run = std::mem::replace(&mut calls, rest);
+        let shapes: Vec<_> = calls.iter().map(|call| Shape::of(call, ranks)).collect();
+        let mut calls = calls.into_iter();
+        for run in runs(&shapes) {
+            let of_run = calls.by_ref().take(run.len()).collect();
             // SAFETY:
             // - The caller promises that the memory outlives the members.
             members.push(unsafe { self.packed(of_run, timeout) }?);

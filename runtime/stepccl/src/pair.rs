@@ -1,15 +1,19 @@
 //! Messages between two ranks: a small ring of slots in the sender's staging for each receiver.
 //!
-//! The sender fills slots and raises `sent`, the receiver empties them and raises `taken`. The
-//! first slot of a message begins with a header, so that a receive of another size or tag is an
-//! error and not wrong data.
+//! The sender fills slots and raises `sent`, the receiver empties them and raises `taken`. Each
+//! message is announced by a post with its tag and length, so that a receive of another size or tag
+//! is an error and not wrong data; a short one is in its post and needs no slot. Where the engine
+//! has no boards, the first slot of a message begins with a header instead.
 
-use stepccl_engine::{EngineError, Operation, RegionId, Submission, Token, UserMemory};
+use stepccl_engine::{
+    Board, EngineError, Look, Operation, Part, PartMut, RegionId, Submission, Token, UserMemory,
+};
 use stepccl_plan::Targets;
 
 use crate::any::Receives;
 use crate::context::{Advance, Context, Failure};
 use crate::geometry::{HEADER_BYTES, STREAMING_BYTES};
+use crate::header::Header;
 
 /// Which way a message goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,7 +30,8 @@ pub(crate) struct PairTask {
     tag: i32,
     memory: *mut u8,
     bytes: usize,
-    header: Box<Header>,
+    /// Where messages are not announced by posts.
+    header: Option<Box<Header>>,
     header_region: Option<RegionId>,
     region: Option<RegionId>,
     stage: Stage,
@@ -44,6 +49,8 @@ unsafe impl Send for PairTask {}
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     New,
+    /// The post is to be made or read.
+    Post,
     /// The next slot is waited for.
     Slot,
     /// The slot is there and its header is to be moved.
@@ -54,32 +61,6 @@ enum Stage {
     },
     /// The slot is done.
     Tell,
-}
-
-#[repr(C, align(64))]
-#[derive(Debug)]
-struct Header([u8; HEADER_BYTES]);
-
-const MAGIC: u32 = 0x5343_4d31;
-
-impl Header {
-    fn new(tag: i32, bytes: u64) -> Self {
-        let mut h = [0; HEADER_BYTES];
-        h[0..4].copy_from_slice(&MAGIC.to_le_bytes());
-        h[4..8].copy_from_slice(&tag.to_le_bytes());
-        h[8..16].copy_from_slice(&bytes.to_le_bytes());
-        Self(h)
-    }
-
-    /// Tag and bytes, where this is a header at all.
-    fn read(&self) -> Option<(i32, u64)> {
-        let word =
-            |at: usize| -> [u8; 4] { [self.0[at], self.0[at + 1], self.0[at + 2], self.0[at + 3]] };
-        let low = u64::from(u32::from_le_bytes(word(8)));
-        let high = u64::from(u32::from_le_bytes(word(12)));
-        (u32::from_le_bytes(word(0)) == MAGIC)
-            .then(|| (i32::from_le_bytes(word(4)), high << 32 | low))
-    }
 }
 
 impl PairTask {
@@ -100,7 +81,7 @@ impl PairTask {
             tag,
             memory,
             bytes,
-            header: Box::new(Header::new(tag, bytes as u64)),
+            header: None,
             header_region: None,
             region: None,
             stage: Stage::New,
@@ -118,12 +99,6 @@ impl PairTask {
     }
 
     fn start(&mut self, cx: &mut Context) -> Result<(), EngineError> {
-        let header = UserMemory {
-            base: (&raw mut *self.header).cast(),
-            bytes: HEADER_BYTES as u64,
-            writable: true,
-            streaming: false,
-        };
         let payload = UserMemory {
             base: self.memory,
             bytes: self.bytes as u64,
@@ -131,15 +106,27 @@ impl PairTask {
             streaming: self.bytes >= STREAMING_BYTES,
         };
         // SAFETY:
-        // - The header is boxed, lives as long as the task, and is not touched while a header
-        //   operation is in progress; the task is released before it is dropped.
         // - `new` was promised that the payload stays valid until the task is released.
         unsafe {
-            self.header_region = Some(cx.engine.register(header)?);
             if self.bytes > 0 {
                 self.region = Some(cx.engine.register(payload)?);
             }
         }
+        Ok(())
+    }
+
+    fn start_header(&mut self, cx: &mut Context) -> Result<(), EngineError> {
+        let mut header = Box::new(Header::new(self.tag, self.bytes as u64));
+        let base = (&raw mut header.0).cast();
+        let bytes = HEADER_BYTES as u64;
+        self.header = Some(header);
+        // SAFETY:
+        // - The header is boxed, lives as long as the task, and is not touched while a header
+        //   operation is in progress; the task is released before it is dropped.
+        let region = unsafe {
+            cx.engine.register(UserMemory { base, bytes, writable: true, streaming: false })?
+        };
+        self.header_region = Some(region);
         Ok(())
     }
 
@@ -154,7 +141,24 @@ impl PairTask {
                 self.moved()?;
             }
             match self.stage {
+                Stage::New if cx.pairs.shape().is_some() => self.stage = Stage::Post,
                 Stage::New => {
+                    self.start_header(cx)?;
+                    self.start(cx)?;
+                    self.stage = Stage::Slot;
+                }
+                Stage::Post => {
+                    let is_there = match self.direction {
+                        Direction::Send => self.announce(cx)?,
+                        Direction::Recv => self.hear(cx)?,
+                    };
+                    if !is_there {
+                        return Ok(if moved { Advance::Moved } else { Advance::Idle });
+                    }
+                    if self.moved_bytes == self.bytes {
+                        self.end(cx);
+                        return Ok(Advance::Done);
+                    }
                     self.start(cx)?;
                     self.stage = Stage::Slot;
                 }
@@ -162,7 +166,7 @@ impl PairTask {
                     if !self.slot_ready(cx)? {
                         return Ok(if moved { Advance::Moved } else { Advance::Idle });
                     }
-                    let first = self.moved_bytes == 0;
+                    let first = self.moved_bytes == 0 && self.header.is_some();
                     self.stage = if first { Stage::Header } else { Stage::Payload { from: 0 } };
                 }
                 Stage::Header | Stage::Payload { .. } => match self.transfer(cx)? {
@@ -176,9 +180,7 @@ impl PairTask {
                     self.tell(cx)?;
                     if self.moved_bytes == self.bytes {
                         self.release(cx)?;
-                        if self.order.is_some() {
-                            cx.receives.ends(self.peer);
-                        }
+                        self.end(cx);
                         return Ok(Advance::Done);
                     }
                     self.stage = Stage::Slot;
@@ -188,6 +190,77 @@ impl PairTask {
             }
             moved = true;
         }
+    }
+
+    /// The message is through.
+    fn end(&self, cx: &mut Context) {
+        if self.order.is_some() {
+            cx.receives.ends(self.peer);
+        }
+    }
+
+    /// Post the message, whole where it is short. Whether there was room.
+    fn announce(&mut self, cx: &mut Context) -> Result<bool, EngineError> {
+        if let Some(wait) = cx.pairs.room(self.peer, &cx.geometry, cx.engine.as_ref())? {
+            cx.waits.push(wait);
+            return Ok(false);
+        }
+        let number = cx.pairs.post(self.peer);
+        let words = [u64::from(self.tag.cast_unsigned()), self.bytes as u64];
+        let whole = self.is_short(cx);
+        let part = Part { base: self.memory, bytes: if whole { self.bytes } else { 0 } };
+        // SAFETY:
+        // - `new` was promised that the payload is valid.
+        unsafe { cx.engine.post(Board::Pair(self.peer), number, words, &[part])? };
+        if whole {
+            self.moved_bytes = self.bytes;
+            // Of a longer message, the receiver hears with its first slot.
+            cx.engine.ring(Targets::One(self.peer))?;
+        }
+        Ok(true)
+    }
+
+    /// Read the post of the message, with the message where it is short. Whether it is there.
+    fn hear(&mut self, cx: &mut Context) -> Result<bool, Failure> {
+        let (number, board) = (cx.pairs.next(self.peer), Board::Pair(cx.rank));
+        if !cx.receives.may_take(self.peer, self.order) {
+            cx.wait_for_message(self.peer, number);
+            return Ok(false);
+        }
+        let [tag, sent_bytes] = match cx.engine.look(self.peer, board, number)? {
+            Look::Here(words) => words,
+            Look::Absent => {
+                cx.wait_for_message(self.peer, number);
+                return Ok(false);
+            }
+            Look::Past => {
+                return Err(Failure::Engine(EngineError::Protocol {
+                    what: "post of a message",
+                    detail: format!("rank {} has replaced one that was not read", self.peer),
+                }));
+            }
+        };
+        let sent_tag = (tag as u32).cast_signed();
+        if sent_tag != self.tag || sent_bytes != self.bytes as u64 {
+            return Err(Failure::Mismatch { sent_bytes, sent_tag });
+        }
+        if self.is_short(cx) {
+            let dst = PartMut { base: self.memory, bytes: self.bytes };
+            // SAFETY:
+            // - `new` was promised that the memory is valid.
+            unsafe { cx.engine.fetch(self.peer, board, number, 0, dst)? };
+            self.moved_bytes = self.bytes;
+        }
+        if let Some(read) = cx.pairs.read(self.peer) {
+            let flag = cx.geometry.read_flag(self.peer);
+            cx.engine.signal(Targets::One(self.peer), flag, read)?;
+        }
+        Ok(true)
+    }
+
+    /// Whether the message goes with its post.
+    fn is_short(&self, cx: &Context) -> bool {
+        cx.pairs.shape().is_some_and(|shape| self.bytes <= shape.bytes)
     }
 
     fn slot_ready(&self, cx: &mut Context) -> Result<bool, EngineError> {
@@ -201,6 +274,7 @@ impl PairTask {
         };
         let may = self.direction == Direction::Send
             || self.moved_bytes > 0
+            || self.header.is_none()
             || cx.receives.may_take(self.peer, self.order);
         if may && cx.engine.flag(self.peer, flag)? >= value {
             return Ok(true);
@@ -251,7 +325,7 @@ impl PairTask {
     }
 
     fn check_header(&self) -> Result<(), Failure> {
-        match self.header.read() {
+        match self.header.as_ref().and_then(|header| header.read()) {
             Some((tag, bytes)) if tag == self.tag && bytes == self.bytes as u64 => Ok(()),
             Some((sent_tag, sent_bytes)) => Err(Failure::Mismatch { sent_bytes, sent_tag }),
             None => Err(Failure::Engine(EngineError::Protocol {
@@ -263,7 +337,8 @@ impl PairTask {
 
     /// Tell the peer that the slot is filled or emptied.
     fn tell(&mut self, cx: &mut Context) -> Result<(), EngineError> {
-        let from = if self.moved_bytes == 0 { HEADER_BYTES } else { 0 };
+        let headed = self.moved_bytes == 0 && self.header.is_some();
+        let from = if headed { HEADER_BYTES } else { 0 };
         self.moved_bytes += self.piece(cx, from);
         let peer = self.peer as usize;
         let (flag, value) = match self.direction {

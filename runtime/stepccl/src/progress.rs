@@ -10,7 +10,7 @@ use stepccl_engine::{Board, Engine, EngineError, Look, LostPeer, RankState};
 use crate::called::Called;
 use crate::context::{Advance, Context, Failure};
 use crate::error::{Calls, Error, LossReason, OperationName, Ranks, With};
-use crate::rounds::{Await, Sign};
+use crate::rounds::Await;
 use crate::task::{Entry, Identity, Task, lanes};
 use crate::work::{Ended, Outcome};
 
@@ -326,7 +326,7 @@ impl Progress {
         let engine = self.cx.engine.as_ref();
         // After the look at the peers: what a peer signalled before it left has arrived by now.
         let open: Vec<_> = self.cx.waits.iter().copied().filter(|w| !w.is_over(engine)).collect();
-        let firm = |w: &&Await| !matches!(w.sign, Sign::Source { .. });
+        let firm = |w: &&Await| !w.is_of_any();
         let Some(any) = open.iter().find(firm).map(|w| w.lane) else {
             return all_sources_lost(&self.cx.waits, &open, &lost);
         };

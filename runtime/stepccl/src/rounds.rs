@@ -13,8 +13,12 @@ use crate::prepared::{Prepared, Slots};
 pub(crate) enum Sign {
     /// A flag reaches a value.
     Flag { flag: u32, value: u64 },
+    /// A message for this rank, `own`.
+    Message { own: u32, number: u64 },
     /// A flag reaches a value, of this rank or of another one.
     Source { flag: u32, value: u64 },
+    /// A message for this rank, `own`, of that rank or of another one.
+    SourceMessage { own: u32, number: u64 },
     /// A post on the board of collectives.
     Post(u64),
 }
@@ -36,11 +40,21 @@ impl Await {
             Sign::Flag { flag, value } | Sign::Source { flag, value } => {
                 engine.flag(self.rank, flag).map_or(true, |v| v >= value)
             }
-            Sign::Post(number) => engine
-                .look(self.rank, Board::Collective, number)
-                .ok()
-                .is_none_or(|look| look != Look::Absent),
+            Sign::Post(number) => self.is_posted(engine, Board::Collective, number),
+            Sign::Message { own, number } | Sign::SourceMessage { own, number } => {
+                self.is_posted(engine, Board::Pair(own), number)
+            }
         }
+    }
+
+    #[inline]
+    fn is_posted(&self, engine: &dyn Engine, board: Board, number: u64) -> bool {
+        engine.look(self.rank, board, number).ok().is_none_or(|look| look != Look::Absent)
+    }
+
+    /// Whether another rank would do as well.
+    pub const fn is_of_any(&self) -> bool {
+        matches!(self.sign, Sign::Source { .. } | Sign::SourceMessage { .. })
     }
 }
 
