@@ -96,6 +96,7 @@ fn all_reduce(data: &mut [f32]) -> Call {
         collective: Collective::AllReduce,
         dtype: DType::F32,
         op: ReduceOp::Sum,
+        premul: 1.0,
         count: data.len(),
         input: memory.clone(),
         output: memory,
@@ -130,6 +131,7 @@ fn uneven(ranks: &Communicator, bytes: usize) -> Result<[f64; 2], Failure> {
                 uneven: Uneven::AllGather { counts: counts.clone() },
                 dtype: DType::U8,
                 op: ReduceOp::Sum,
+                premul: 1.0,
                 input: Memory::Contiguous(own.as_mut_ptr()),
                 output: Memory::Contiguous(all.as_mut_ptr()),
             };

@@ -12,7 +12,7 @@ use stepccl_plan::{Collective, ReduceOp};
 use crate::any::AnyTask;
 use crate::communicator::check_timeout;
 use crate::local::LocalTask;
-use crate::packed::PackedTask;
+use crate::packed::{Calls, PackedTask};
 use crate::packing::{Shape, runs};
 use crate::request::{Message, Request};
 use crate::slices;
@@ -151,51 +151,21 @@ impl Communicator {
         timeout: Option<Duration>,
     ) -> Result<Members, Error> {
         check_timeout(timeout)?;
-        let (rank, ranks) = (self.rank(), self.ranks());
-        let mut calls = Vec::with_capacity(requests.len());
-        let mut others = Vec::new();
-        for request in requests {
-            match request {
-                Request::Collective(call) => {
-                    call.check(rank, ranks)?;
-                    calls.push(call);
-                }
-                Request::Uneven(call) => {
-                    for piece in call.pieces(rank, ranks)? {
-                        match piece {
-                            Piece::Request(Request::Collective(call)) => {
-                                call.check(rank, ranks)?;
-                                calls.push(call);
-                            }
-                            other => others.push(other),
-                        }
-                    }
-                }
-                other => {
-                    match &other {
-                        Request::Send(message) | Request::Recv(message) => {
-                            message.check(rank, ranks)?;
-                        }
-                        Request::RecvAny(message) => message.check(ranks)?,
-                        Request::Collective(_) | Request::Uneven(_) => {}
-                    }
-                    others.push(Piece::Request(other));
-                }
-            }
-        }
+        let (list, others) = self.sort(requests)?;
         let sources = others.iter().filter(|o| matches!(o, Piece::Request(Request::RecvAny(_))));
         if sources.count() > 1 {
             let rule = "a group has one source to tell; start the others beside it";
             return Err(Error::invalid("requests", "several receives from any source", rule));
         }
-        let mut members = Vec::new();
-        let shapes: Vec<_> = calls.iter().map(|call| Shape::of(call, ranks)).collect();
-        let mut calls = calls.into_iter();
-        for run in runs(&shapes) {
-            let of_run = calls.by_ref().take(run.len()).collect();
+        let shapes = list.iter().filter_map(Request::as_call).map(|c| Shape::of(c, self.ranks()));
+        let runs = runs(shapes);
+        let list = Arc::new(list);
+        let mut members = Vec::with_capacity(runs.len() + others.len());
+        for range in runs {
             // SAFETY:
             // - The caller promises that the memory outlives the members.
-            members.push(unsafe { self.packed(of_run, timeout) }?);
+            members
+                .push(unsafe { self.packed(Calls { list: Arc::clone(&list), range }, timeout) }?);
         }
         let state = Arc::new(WorkState::of_group(members.len() + others.len()));
         for piece in others {
@@ -213,25 +183,55 @@ impl Communicator {
         Ok(Members { members, state, lane, identity })
     }
 
-    /// Collectives that may run as one.
+    /// Check `requests`; returns the collectives, in order, and what else they are made of.
+    fn sort(&self, requests: Vec<Request>) -> Result<(Vec<Request>, Vec<Piece>), Error> {
+        let (rank, ranks) = (self.rank(), self.ranks());
+        for request in &requests {
+            match request {
+                Request::Collective(call) => call.check(rank, ranks)?,
+                Request::Send(message) | Request::Recv(message) => message.check(rank, ranks)?,
+                Request::RecvAny(message) => message.check(ranks)?,
+                // Checked where it is taken to pieces.
+                Request::Uneven(_) => {}
+            }
+        }
+        if requests.iter().all(|request| request.as_call().is_some()) {
+            return Ok((requests, Vec::new()));
+        }
+        let (mut calls, mut others) = (Vec::new(), Vec::new());
+        for request in requests {
+            match request {
+                Request::Collective(_) => calls.push(request),
+                Request::Uneven(call) => {
+                    for piece in call.pieces(rank, ranks)? {
+                        match piece {
+                            Piece::Request(Request::Collective(call)) => {
+                                call.check(rank, ranks)?;
+                                calls.push(call.into());
+                            }
+                            other => others.push(other),
+                        }
+                    }
+                }
+                other => others.push(Piece::Request(other)),
+            }
+        }
+        Ok((calls, others))
+    }
+
+    /// Collectives that may run as one; they were checked.
     ///
     /// # Safety
     ///
     /// The memory of the calls must outlive the task.
-    unsafe fn packed(
-        &self,
-        mut calls: Vec<Call>,
-        timeout: Option<Duration>,
-    ) -> Result<Member, Error> {
-        if calls.len() == 1
-            && let Some(call) = calls.pop()
-        {
-            return self.collective(call, timeout);
-        }
+    unsafe fn packed(&self, calls: Calls, timeout: Option<Duration>) -> Result<Member, Error> {
         let count = calls.iter().map(|call| call.count).sum();
-        let Some(first) = calls.first() else {
+        let Some(first) = calls.iter().next() else {
             return Err(Error::invalid("requests", "none", "a run has one collective at least"));
         };
+        if calls.range.len() == 1 {
+            return self.collective(first.clone(), timeout);
+        }
         let all = Call { count, ..first.clone() };
         let (prepared, identity) = self.prepare(&all, timeout)?;
         // SAFETY:

@@ -20,6 +20,9 @@ pub enum Memory {
 // - The pointers are numbers here; only an engine reads through them, under the contract of
 //   `Engine::register`, which does not depend on the thread.
 unsafe impl Send for Memory {}
+// SAFETY:
+// - As for `Send`: sharing it shares numbers.
+unsafe impl Sync for Memory {}
 
 impl Memory {
     /// The memory from a list of pointers: none, one for all blocks, or one for each block.

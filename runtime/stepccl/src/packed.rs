@@ -3,6 +3,7 @@
 //! Block `b` of the large collective is block `b` of the small ones, one behind the other. So one
 //! rule serves every collective, whatever it does with its blocks.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use stepccl_engine::EngineError;
@@ -10,6 +11,7 @@ use stepccl_plan::Collective;
 
 use crate::context::{Advance, Context, Failure};
 use crate::prepared::Prepared;
+use crate::request::Request;
 use crate::scratch::{self, Scratch};
 use crate::task::Task;
 use crate::{Call, Memory};
@@ -17,12 +19,25 @@ use crate::{Call, Memory};
 /// Small collectives under way as one.
 #[derive(Debug)]
 pub(crate) struct PackedTask {
-    calls: Vec<Call>,
+    calls: Calls,
     prepared: Option<Arc<Prepared>>,
     /// Elements of a block of all together.
     count: usize,
     under_way: Option<(Box<Task>, Places)>,
     scratch: Scratch,
+}
+
+/// Some of the collectives of a list, which is not copied for them.
+#[derive(Debug)]
+pub(crate) struct Calls {
+    pub list: Arc<Vec<Request>>,
+    pub range: Range<usize>,
+}
+
+impl Calls {
+    pub fn iter(&self) -> impl Iterator<Item = &Call> {
+        self.list.get(self.range.clone()).into_iter().flatten().filter_map(Request::as_call)
+    }
 }
 
 /// Bytes in the scratch at which input and output begin.
@@ -59,12 +74,12 @@ impl PackedTask {
     ///
     /// The memory of all calls must be valid, and untouched by others, until the task is done or
     /// `release` has returned.
-    pub unsafe fn new(calls: Vec<Call>, count: usize, prepared: Option<Arc<Prepared>>) -> Self {
+    pub unsafe fn new(calls: Calls, count: usize, prepared: Option<Arc<Prepared>>) -> Self {
         Self { calls, prepared, count, under_way: None, scratch: Scratch::default() }
     }
 
     fn start(&mut self, cx: &mut Context) -> Option<(Box<Task>, Places)> {
-        let first = self.calls.first()?;
+        let first = self.calls.iter().next()?;
         let (rank, ranks) = (cx.rank, cx.ranks);
         let block = self.count * first.dtype.size();
         let places = Places::new(first.collective, rank, ranks, block);
@@ -111,13 +126,12 @@ impl PackedTask {
             self.under_way = None;
             self.unpack(cx, places);
             cx.scratch = std::mem::take(&mut self.scratch);
-            self.calls.clear();
         }
         Ok(advance)
     }
 
     fn unpack(&mut self, cx: &Context, places: Places) {
-        let Some(first) = self.calls.first() else { return };
+        let Some(first) = self.calls.iter().next() else { return };
         let block = self.count * first.dtype.size();
         let outputs = first.collective.output_blocks(cx.rank, cx.ranks);
         let base = self.scratch.base();
@@ -143,14 +157,14 @@ impl PackedTask {
 /// Call `part` with each call, each of its `blocks` blocks, the offset of that part in the large
 /// buffer of blocks of `block` bytes, and its length.
 fn for_parts(
-    calls: &[Call],
+    calls: &Calls,
     blocks: u32,
     block: usize,
     mut part: impl FnMut(&Call, u32, usize, usize),
 ) {
     for b in 0..blocks {
         let mut offset = b as usize * block;
-        for call in calls {
+        for call in calls.iter() {
             let bytes = call.block_bytes();
             if bytes > 0 {
                 part(call, b, offset, bytes);

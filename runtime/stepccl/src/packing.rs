@@ -40,7 +40,9 @@ impl Shape {
     }
 
     fn is_small(&self) -> bool {
-        self.collective != Collective::Barrier && self.bytes <= MAX_PART_BYTES
+        // Each rank has a factor of its own for each operation of a premultiplied sum.
+        let packs = self.collective != Collective::Barrier && self.op != ReduceOp::PremulSum;
+        packs && self.bytes <= MAX_PART_BYTES
     }
 
     fn goes_with(&self, other: &Self) -> bool {
@@ -51,23 +53,23 @@ impl Shape {
 }
 
 /// Cut `shapes` into runs, in order; the collectives of a run may be packed into one.
-pub(crate) fn runs(shapes: &[Shape]) -> Vec<Range<usize>> {
-    let mut runs = Vec::new();
-    let mut start = 0;
-    while let Some(first) = shapes.get(start) {
-        let mut end = start + 1;
-        let mut bytes = first.bytes;
-        while first.is_small()
-            && let Some(next) = shapes.get(end)
-            && next.is_small()
-            && next.goes_with(first)
-            && bytes.saturating_add(next.bytes) <= MAX_PACK_BYTES
+pub(crate) fn runs(shapes: impl IntoIterator<Item = Shape>) -> Vec<Range<usize>> {
+    let mut runs: Vec<Range<usize>> = Vec::new();
+    // First shape of the last run, and the bytes of all of it.
+    let mut last: Option<(Shape, usize)> = None;
+    for (at, shape) in shapes.into_iter().enumerate() {
+        if let (Some((first, bytes)), Some(run)) = (&mut last, runs.last_mut())
+            && first.is_small()
+            && shape.is_small()
+            && shape.goes_with(first)
+            && *bytes + shape.bytes <= MAX_PACK_BYTES
         {
-            bytes += next.bytes;
-            end += 1;
+            *bytes += shape.bytes;
+            run.end = at + 1;
+        } else {
+            runs.push(at..at + 1);
+            last = Some((shape, shape.bytes));
         }
-        runs.push(start..end);
-        start = end;
     }
     runs
 }
@@ -104,7 +106,7 @@ mod tests {
         fn runs_cover_the_list_in_order_and_hold_only_what_fits_together(
             shapes in prop::collection::vec(any_shape(), 0..200)
         ) {
-            let runs = runs(&shapes);
+            let runs = runs(shapes.iter().copied());
             let mut next = 0;
             for run in &runs {
                 prop_assert!(run.start == next && run.end > run.start);
@@ -129,15 +131,15 @@ mod tests {
     #[test]
     fn a_thousand_small_ones_are_a_few_large_ones() {
         let shapes = vec![shape(Collective::AllReduce, DType::F32, ReduceOp::Sum, 256); 1000];
-        let runs = runs(&shapes);
+        let runs = runs(shapes.iter().copied());
         assert_eq!(runs.len(), (1000 * 1024usize).div_ceil(MAX_PACK_BYTES));
     }
 
     #[test]
     fn the_operation_counts_only_where_something_is_reduced() {
         let of = |op| shape(Collective::AllGather, DType::F32, op, 8);
-        assert_eq!(runs(&[of(ReduceOp::Sum), of(ReduceOp::Max)]).len(), 1);
+        assert_eq!(runs([of(ReduceOp::Sum), of(ReduceOp::Max)]).len(), 1);
         let of = |op| shape(Collective::AllReduce, DType::F32, op, 8);
-        assert_eq!(runs(&[of(ReduceOp::Sum), of(ReduceOp::Max)]).len(), 2);
+        assert_eq!(runs([of(ReduceOp::Sum), of(ReduceOp::Max)]).len(), 2);
     }
 }

@@ -22,6 +22,14 @@ pub enum Request {
 }
 
 impl Request {
+    /// The collective, where it is an even one.
+    pub(crate) const fn as_call(&self) -> Option<&Call> {
+        match self {
+            Self::Collective(call) => Some(call),
+            _ => None,
+        }
+    }
+
     /// Whether it may be made of several operations, and so goes the way of groups.
     pub(crate) const fn is_several(&self) -> bool {
         matches!(self, Self::RecvAny(_) | Self::Uneven(_))
@@ -57,6 +65,9 @@ pub struct Message {
 // - The pointer is a number here; only an engine reads through it, under the contract of
 //   `Engine::register`, which does not depend on the thread.
 unsafe impl Send for Message {}
+// SAFETY:
+// - As for `Send`: sharing it shares a number.
+unsafe impl Sync for Message {}
 
 /// Bytes that come from whichever rank sends first.
 #[derive(Clone, Copy, Debug)]
@@ -72,6 +83,9 @@ pub struct AnyMessage {
 // SAFETY:
 // - As for `Message`.
 unsafe impl Send for AnyMessage {}
+// SAFETY:
+// - As for `Message`.
+unsafe impl Sync for AnyMessage {}
 
 impl AnyMessage {
     /// Refuse a message that cannot be right among `ranks`.

@@ -84,9 +84,17 @@ struct Case {
 }
 
 fn case(operations: usize) -> impl Strategy<Value = Case> {
-    let manners =
-        (prop_oneof![Just(0u32), Just(10), Just(60)], prop_oneof![Just(0u32), Just(30), Just(100)])
-            .prop_map(|(full, channel)| Manners { full, channel, ..Manners::default() });
+    let manners = (
+        prop_oneof![Just(0u32), Just(10), Just(60)],
+        prop_oneof![Just(0u32), Just(30), Just(100)],
+        any::<bool>(),
+    )
+        .prop_map(|(full, channel, boards)| Manners {
+            full,
+            channel,
+            boards,
+            ..Manners::default()
+        });
     (1u32..=5).prop_flat_map(move |ranks| {
         (
             1..=ranks,
@@ -118,6 +126,24 @@ fn cases(cases: u32) -> Config {
 
 proptest! {
     #![proptest_config(cases(200))]
+
+    /// Messages only, many of one pair, so that places of its board are used again.
+    #[test]
+    fn messages_stay_in_order_and_in_their_posts(
+        seed in any::<u64>(),
+        boards in prop_oneof![1 => Just(false), 3 => Just(true)],
+        channel in prop_oneof![Just(0u32), Just(50)],
+        messages in prop::collection::vec((0u32..3, 1u32..3, 0usize..90, any::<bool>()), 10..60),
+    ) {
+        let manners = Manners { channel, boards, ..Manners::default() };
+        let mut cluster = Cluster::new(3, 1, STAGING, manners, seed);
+        for (from, on, bytes, long) in messages {
+            let bytes = if long { bytes * 200 } else { bytes };
+            let tag = bytes as i32;
+            cluster.call(&Spec::Message { from, to: (from + on) % 3, bytes, tag });
+        }
+        cluster.run();
+    }
 
     #[test]
     fn mixes_are_right_in_any_order_of_events(case in case(24)) {

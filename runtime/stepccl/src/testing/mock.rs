@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use stepccl_engine::{
-    Capabilities, Completion, Engine, EngineError, LostPeer, Meter, Operation, RankState, RegionId,
-    Staging, Submission, UserMemory, Wake,
+    Board, BoardShape, Capabilities, Completion, Engine, EngineError, Look, LostPeer, Meter,
+    Operation, Part, PartMut, RankState, RegionId, Staging, Submission, UserMemory, Wake,
 };
 use stepccl_plan::Targets;
 
@@ -86,6 +86,46 @@ impl Engine for Mock {
 
     fn flag(&self, from: u32, flag: u32) -> Result<u64, EngineError> {
         lock(&self.world).flag(self.rank, from, flag)
+    }
+
+    fn board(&self, board: Board) -> Option<BoardShape> {
+        lock(&self.world).board(board)
+    }
+
+    unsafe fn post(
+        &mut self,
+        board: Board,
+        number: u64,
+        words: [u64; 2],
+        parts: &[Part],
+    ) -> Result<(), EngineError> {
+        let mut data = Vec::new();
+        for part in parts.iter().filter(|part| part.bytes > 0) {
+            // SAFETY:
+            // - The caller promises that the part is valid for reads during this call.
+            data.extend(unsafe { std::slice::from_raw_parts(part.base, part.bytes) });
+        }
+        lock(&self.world).post(self.rank, board, number, words, data)
+    }
+
+    fn look(&self, from: u32, board: Board, number: u64) -> Result<Look, EngineError> {
+        Ok(lock(&self.world).look(self.rank, from, board, number))
+    }
+
+    unsafe fn fetch(
+        &mut self,
+        from: u32,
+        _board: Board,
+        number: u64,
+        offset: usize,
+        dst: PartMut,
+    ) -> Result<(), EngineError> {
+        let data = lock(&self.world).fetched(self.rank, from, number);
+        let data = &data[offset..offset + dst.bytes];
+        // SAFETY:
+        // - The caller promises that the destination is valid for writes of as many bytes.
+        unsafe { std::ptr::copy(data.as_ptr(), dst.base, data.len()) };
+        Ok(())
     }
 
     fn park(

@@ -4,6 +4,7 @@
 //! to. It knows which bytes of staging each rank has still to read, so a slot that is written too
 //! early is an error even where the numbers come out right.
 
+mod boards;
 mod faults;
 mod mixes;
 mod mock;

@@ -8,6 +8,7 @@ use stepccl_engine::{
 };
 use stepccl_plan::{DType, Kind as Number, ReduceOp, Targets};
 
+use super::boards::Boards;
 use super::random::Random;
 use super::shadow::{Clock, Kind, Shadow, Touch};
 
@@ -23,13 +24,15 @@ pub(super) struct Manners {
     pub channel: u32,
     /// Regions of a user that a rank may have at once.
     pub regions: usize,
+    /// Messages are announced by posts.
+    pub boards: bool,
     /// Channels end nothing, and flags reach nobody, until `calm`.
     pub stuck: bool,
 }
 
 impl Default for Manners {
     fn default() -> Self {
-        Self { full: 0, channel: 0, regions: usize::MAX, stuck: false }
+        Self { full: 0, channel: 0, regions: usize::MAX, boards: false, stuck: false }
     }
 }
 
@@ -104,7 +107,8 @@ struct Side {
 pub(super) struct World {
     pub manners: Manners,
     pub random: Random,
-    shadow: Shadow,
+    pub shadow: Shadow,
+    pub boards: Boards,
     sides: Vec<Side>,
     news: Vec<News>,
     flights: Vec<Flight>,
@@ -133,6 +137,7 @@ impl World {
             manners,
             random: Random::new(seed),
             shadow: Shadow::new(ranks),
+            boards: Boards::default(),
             sides: (0..ranks).map(|_| side()).collect(),
             news: Vec::new(),
             flights: Vec::new(),
@@ -415,6 +420,7 @@ impl World {
     /// Whether a flag or a channel is under way.
     pub fn is_busy(&self) -> bool {
         !self.news.is_empty()
+            || self.boards.is_busy()
             || !self.flights.is_empty()
             || self.sides.iter().any(|s| !s.done.is_empty())
     }
@@ -431,6 +437,10 @@ impl World {
             let first = self.news.iter().position(|n| (n.to, n.from, n.flag) == key);
             self.deliver(first.expect("it was picked"));
         }
+        if self.boards.is_busy() && self.random.percent(60) {
+            let at = self.random.below(self.boards.len());
+            self.boards.deliver(at);
+        }
         if !self.flights.is_empty() && self.random.percent(50) {
             let at = self.random.below(self.flights.len());
             self.land(at);
@@ -442,6 +452,9 @@ impl World {
         self.manners = Manners { stuck: false, full: 0, ..self.manners };
         while !self.news.is_empty() {
             self.deliver(0);
+        }
+        while self.boards.is_busy() {
+            self.boards.deliver(0);
         }
         while !self.flights.is_empty() {
             self.land(0);
