@@ -114,6 +114,14 @@ pub enum EngineError {
         /// What the system said.
         message: String,
     },
+    /// A rank that the operation needs cannot be reached any more.
+    #[error("rank {rank}: {detail}")]
+    Lost {
+        /// The rank.
+        rank: u32,
+        /// What is known of it.
+        detail: String,
+    },
     /// The operation came back with an error.
     #[error("the operation failed with errno {errno}")]
     Failed {

@@ -123,7 +123,8 @@ pub trait Engine: Send + fmt::Debug {
     /// The other side of a ring broke its protocol; the engine is unusable then.
     fn reap(&mut self, completions: &mut Vec<Completion>) -> Result<(), EngineError>;
 
-    /// Raise own `flag` to `value` and tell `to`. Values of a flag only grow.
+    /// Raise own `flag` to `value` and tell `to`. Values of a flag only grow. Who is told sees the
+    /// value sooner or later; another rank may see it or not.
     ///
     /// # Errors
     ///
@@ -254,4 +255,10 @@ pub trait Engine: Send + fmt::Debug {
 
     /// Append every peer that died, closed or failed. Costs system calls.
     fn lost_peers(&mut self, lost: &mut Vec<LostPeer>);
+
+    /// What is known of the end of a link to `rank`, where that is more than that it ended.
+    fn why_lost(&self, rank: u32) -> Option<String> {
+        let _ = rank;
+        None
+    }
 }

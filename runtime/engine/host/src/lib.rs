@@ -22,5 +22,5 @@ mod waker;
 mod worker;
 
 pub use config::{DEFAULT_CHANNEL_MIN_BYTES, HostConfig, MAX_CHANNELS, MAX_RANKS, PeerLink};
-pub use engine::HostEngine;
+pub use engine::{Asleep, HostEngine};
 pub use error::HostError;

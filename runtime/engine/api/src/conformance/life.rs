@@ -1,6 +1,11 @@
 //! Ranks learn what became of others.
 
+use std::thread;
+use std::time::{Duration, Instant};
+
 use crate::{Engine, RankState};
+
+use super::drive::PATIENCE;
 
 /// Nobody is lost at first; who says it failed is seen by all others, with whom it blames.
 ///
@@ -16,7 +21,7 @@ pub fn announcements(mut engines: Vec<Box<dyn Engine>>) {
     failing.announce(state);
     assert_eq!(lost(&mut **failing), [], "a rank is no peer of itself");
     for other in others {
-        assert_eq!(lost(&mut **other), [(0, state)]);
+        expect(&mut **other, &[(0, state)]);
     }
 }
 
@@ -31,7 +36,7 @@ pub fn closing(mut engines: Vec<Box<dyn Engine>>) {
     drop(engines.pop());
     expected.insert(0, (engines.len() as u32, RankState::Closed));
     for engine in &mut engines {
-        assert_eq!(lost(&mut **engine), expected);
+        expect(&mut **engine, &expected);
     }
     if let Some(mut failing) = engines.pop() {
         let state = RankState::Failed { culprit: expected[0].0 };
@@ -40,8 +45,17 @@ pub fn closing(mut engines: Vec<Box<dyn Engine>>) {
         expected.insert(0, (engines.len() as u32, state));
     }
     for engine in &mut engines {
-        assert_eq!(lost(&mut **engine), expected);
+        expect(&mut **engine, &expected);
     }
+}
+
+/// `engine` learns of these, and of no others.
+fn expect(engine: &mut dyn Engine, expected: &[(u32, RankState)]) {
+    let start = Instant::now();
+    while lost(engine).len() < expected.len() && start.elapsed() < PATIENCE {
+        thread::sleep(Duration::from_millis(1));
+    }
+    assert_eq!(lost(engine), expected);
 }
 
 /// Ranks lost to `engine` and how, by rank.
