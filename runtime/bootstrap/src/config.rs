@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::{BootstrapError, Secret};
+use crate::{BootstrapError, Network, Secret};
 
 /// Most ranks of a communicator.
 pub const MAX_RANKS: u32 = 4096;
@@ -34,6 +34,8 @@ pub struct JoinConfig {
     pub timeout: Duration,
     /// Facts of this rank that the others shall know, at most [`MAX_NOTE_BYTES`] bytes.
     pub note: Vec<u8>,
+    /// How ranks of other nodes are reached.
+    pub network: Network,
 }
 
 impl JoinConfig {

@@ -102,6 +102,24 @@ pub enum BootstrapError {
         /// What this rank was doing.
         during: String,
     },
+    /// No address of a rank of another node leads to it.
+    #[error(
+        "communicator {name:?}, rank {rank}: rank {peer} on {node} cannot be reached ({tried}). Check \
+         that it still runs, that no firewall stands between the nodes (ports are chosen by the \
+         system), and choose the interfaces that connect them with STEPCCL_SOCKET_IFNAME"
+    )]
+    Unreachable {
+        /// Communicator.
+        name: String,
+        /// This rank.
+        rank: u32,
+        /// Who was called.
+        peer: u32,
+        /// Name of its node.
+        node: String,
+        /// What came of each address.
+        tried: String,
+    },
     /// A peer sent what the protocol does not allow.
     #[error("communicator {name:?}, rank {rank}: rank {peer} broke the protocol: {detail}")]
     Protocol {

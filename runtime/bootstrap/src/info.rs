@@ -105,6 +105,8 @@ pub(crate) struct Info {
     pub(crate) nonce: Nonce,
     pub(crate) node: String,
     pub(crate) note: Vec<u8>,
+    /// It wants all links to go over the network.
+    pub(crate) everywhere: bool,
 }
 
 /// Why a published value is not used.
@@ -138,6 +140,7 @@ impl Info {
         out.extend_from_slice(&self.nonce);
         put_block(&mut out, self.node.as_bytes());
         put_block(&mut out, &self.note);
+        out.push(u8::from(self.everywhere));
         out
     }
 
@@ -160,6 +163,11 @@ impl Info {
             nonce: reader.array()?,
             node: printable(reader.block(MAX_NODE_BYTES)?, MAX_NODE_BYTES),
             note: reader.block(MAX_NOTE_BYTES)?.to_vec(),
+            everywhere: match reader.u8()? {
+                0 => false,
+                1 => true,
+                _ => return None,
+            },
         })
     }
 }
@@ -190,7 +198,7 @@ impl SignedInfo {
             return Err(InfoError::Version(conflict));
         }
         let info = Info::parse(&mut reader)
-            .ok_or_else(|| invalid("a field is cut off or longer than allowed"))?;
+            .ok_or_else(|| invalid("a field is cut off or out of range"))?;
         if !reader.rest().is_empty() && version <= VERSION {
             return Err(invalid("bytes are left after the last field"));
         }
@@ -256,6 +264,7 @@ mod tests {
             nonce: [3; 32],
             node: "node-a".to_owned(),
             note,
+            everywhere: rank == 1,
         }
     }
 

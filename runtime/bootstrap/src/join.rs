@@ -3,15 +3,14 @@
 use crate::auth::Nonce;
 use crate::host::Host;
 use crate::info::{Info, nodes};
-use crate::link::{Listener, Session, link_all};
+use crate::link::{Listener, Remote, Session, TcpListeners, link_all};
 use crate::rendezvous::{Gathered, Rendezvous};
 use crate::{BootstrapError, JoinConfig, Mesh, Store};
 
 /// Find and authenticate the other ranks of a communicator.
 ///
 /// All ranks call it; it returns when every rank has published itself and this rank has a link to
-/// every other rank of its host. A rank on another host has no link: the caller decides what that
-/// means. A rank that fails tells the others through the store, so that all end at once.
+/// every other: a Unix socket within the node, TCP to other nodes. A rank that fails tells the others through the store, so that all end at once.
 ///
 /// # Errors
 ///
@@ -21,6 +20,7 @@ use crate::{BootstrapError, JoinConfig, Mesh, Store};
 /// - [`BootstrapError::Refused`]: another world size, version, secret or user, or a rank gave up.
 /// - [`BootstrapError::Timeout`]: names the ranks that did not come.
 /// - [`BootstrapError::PeerLost`]: a rank ended after it published itself.
+/// - [`BootstrapError::Unreachable`]: no address of a rank of another node leads to it.
 /// - [`BootstrapError::BadInfo`], [`BootstrapError::BadEntry`], [`BootstrapError::Protocol`]:
 ///   something that is not this protocol wrote to the store or a socket.
 /// - [`BootstrapError::Store`], [`BootstrapError::System`], [`BootstrapError::Secret`].
@@ -53,71 +53,22 @@ fn attempt(
         nonce,
         node: host.node,
         note: config.note.clone(),
+        everywhere: config.network.everywhere,
     };
     let Gathered { secret, infos } = rendezvous.gather(&own, secret)?;
     let nodes = nodes(&infos);
     let session = Session { name: config.name.clone(), rank: config.rank, secret, infos };
-    let (links, warnings) = link_all(&session, &listener, &nodes, rendezvous, deadline)?;
+    let everywhere = session.infos.iter().any(|signed| signed.info.everywhere);
+    let (tcp, addresses);
+    let mut remote = None;
+    // Nobody listens on the network without need.
+    if (everywhere || nodes.iter().any(|node| *node != 0)) && config.ranks > 1 {
+        tcp = TcpListeners::bind(&config.network.addresses()?)?;
+        addresses = rendezvous.reach(&tcp.addresses()?, &session.secret)?;
+        remote = Some(Remote { listeners: &tcp, addresses: &addresses, everywhere });
+    }
+    let (links, warnings) =
+        link_all(&session, (&listener, remote), &nodes, rendezvous, deadline)?;
     let notes = session.infos.into_iter().map(|signed| signed.info.note).collect();
     Ok(Mesh::new(session.name, config.rank, nodes, notes, links, warnings))
-}
-
-#[cfg(test)]
-mod tests {
-    use std::time::{Duration, Instant};
-
-    use super::*;
-    use crate::{MemoryStore, Secret};
-
-    fn config(rank: u32) -> JoinConfig {
-        JoinConfig {
-            name: "w".to_owned(),
-            rank,
-            ranks: 3,
-            secret: Some(Secret::from_bytes([6; 32])),
-            timeout: Duration::from_secs(20),
-            note: vec![rank as u8],
-        }
-    }
-
-    /// What a rank of another host does; its socket cannot be reached from here.
-    fn join_far_away(store: &dyn Store, rank: u32) {
-        let config = config(rank);
-        let rendezvous = Rendezvous::new(store, &config, Instant::now() + Duration::from_secs(20));
-        let host = Host { id: [1; 16], node: "far".to_owned(), pid: 1, uid: 4242 };
-        rendezvous.claim(&host).unwrap();
-        let info = Info {
-            rank,
-            ranks: 3,
-            pid: host.pid,
-            uid: host.uid,
-            host: host.id,
-            socket: [0; 16],
-            nonce: [0; 32],
-            node: host.node,
-            note: config.note.clone(),
-        };
-        rendezvous.gather(&info, rendezvous.secret().unwrap()).unwrap();
-    }
-
-    #[test]
-    fn ranks_of_another_host_are_known_and_have_no_link() {
-        let store = MemoryStore::new();
-        let meshes: Vec<Mesh> = std::thread::scope(|scope| {
-            scope.spawn(|| join_far_away(&store, 1));
-            let near = [0, 2].map(|rank| {
-                scope.spawn({
-                    let store = &store;
-                    move || join(store, config(rank))
-                })
-            });
-            near.into_iter().map(|thread| thread.join().unwrap().unwrap()).collect()
-        });
-        for (mesh, peer) in meshes.iter().zip([2, 0]) {
-            assert_eq!(mesh.nodes, [0, 1, 0]);
-            assert_eq!(mesh.notes, [[0], [1], [2]]);
-            let linked: Vec<u32> = mesh.links.iter().flatten().map(|link| link.rank).collect();
-            assert_eq!(linked, [peer]);
-        }
-    }
 }

@@ -47,6 +47,16 @@ impl Keys {
         format!("{}/table", self.root)
     }
 
+    /// Where other nodes reach the rank, with its proof.
+    pub(crate) fn reach(&self, rank: u32) -> String {
+        format!("{}/reach/{rank}", self.root)
+    }
+
+    /// All `reach` in one value.
+    pub(crate) fn reaches(&self) -> String {
+        format!("{}/reaches", self.root)
+    }
+
     /// Why nobody can join any more.
     pub(crate) fn refused(&self) -> String {
         format!("{}/refused", self.root)

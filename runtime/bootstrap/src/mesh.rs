@@ -2,25 +2,24 @@
 
 use std::net::Shutdown;
 use std::os::fd::{BorrowedFd, OwnedFd};
-use std::os::unix::net::UnixStream;
 use std::time::Instant;
 
 use crate::BootstrapError;
-use crate::link::{Outgoing, exchange};
+use crate::link::{Outgoing, Stream, exchange};
 
 /// Longest message of [`Mesh::exchange`] in bytes.
 pub const MAX_MESSAGE_BYTES: usize = 64 << 10;
 
-/// An authenticated connection to a rank of the same host.
+/// An authenticated connection to a rank.
 #[derive(Debug)]
 pub struct Link {
     /// Who is at the other end.
     pub rank: u32,
     /// Its process, as this process sees it; this process where ranks are threads.
     pub pid: u32,
-    /// The connection, in blocking mode. Kept open it tells when the peer ends: it then reads as
+    /// The connection. Kept open it tells when the peer ends: it then reads as
     /// closed. Nothing but [`Mesh`] may read or write it before the last exchange.
-    pub stream: UnixStream,
+    pub stream: Stream,
 }
 
 /// The ranks of a communicator, found and authenticated.
@@ -34,7 +33,7 @@ pub struct Mesh {
     pub nodes: Vec<u32>,
     /// What each rank gave as its note, this rank included.
     pub notes: Vec<Vec<u8>>,
-    /// The link to each rank; none to this rank and to ranks of other hosts.
+    /// The link to each rank; none to this rank.
     pub links: Vec<Option<Link>>,
     /// Strangers that were turned away, for the log; at most 32.
     pub warnings: Vec<String>,
@@ -88,8 +87,8 @@ impl Mesh {
         Ok(received.into_iter().map(|r| r.map(|r| r.bytes)).collect())
     }
 
-    /// Send a copy of `fd` to every linked rank and receive one descriptor of each, close-on-exec.
-    /// All linked ranks call it.
+    /// Send a copy of `fd` to every rank that is linked by a Unix socket and receive one descriptor
+    /// of each, close-on-exec; others get and give `None`. All ranks call it.
     ///
     /// # Errors
     ///

@@ -1,5 +1,6 @@
 //! What ranks say to one another through the store, before they have a socket.
 
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use crate::backoff::Backoff;
@@ -8,6 +9,7 @@ use crate::info::{
     Info, InfoError, OLDEST, Opening, SignedInfo, VERSION, encode_table, parse_table,
 };
 use crate::keys::Keys;
+use crate::reach;
 use crate::wire::printable;
 use crate::{BootstrapError, JoinConfig, Secret, Store, StoreError};
 
@@ -109,6 +111,43 @@ impl<'a> Rendezvous<'a> {
         }
         self.op(self.store.set(&self.keys.table(), &encode_table(&entries)))?;
         Ok(Gathered { secret, infos })
+    }
+
+    /// Publish where this rank is reached and learn it of all ranks.
+    pub(crate) fn reach(
+        &self,
+        own: &[SocketAddr],
+        secret: &Secret,
+    ) -> Result<Vec<Vec<SocketAddr>>, BootstrapError> {
+        let JoinConfig { name, rank, ranks, .. } = self.config;
+        let published = reach::sign(own, name, *rank, secret);
+        self.op(self.store.set(&self.keys.reach(*rank), &published))?;
+        let table = if *rank == 0 {
+            let mut entries = vec![published];
+            for peer in 1..*ranks {
+                entries.push(self.wait(&self.keys.reach(peer), "waiting for all addresses")?);
+            }
+            let table = encode_table(&entries);
+            self.op(self.store.set(&self.keys.reaches(), &table))?;
+            table
+        } else {
+            self.wait(&self.keys.reaches(), "waiting for the table of all addresses")?
+        };
+        let entries = parse_table(&table, *ranks).ok_or_else(|| {
+            let detail = format!("{} bytes are no table of {ranks} ranks", table.len());
+            self.bad_entry(self.keys.reaches(), detail)
+        })?;
+        (0..)
+            .zip(entries)
+            .map(|(peer, entry)| {
+                reach::parse(entry, name, peer, secret).map_err(|detail| BootstrapError::BadInfo {
+                    name: name.clone(),
+                    rank: *rank,
+                    peer,
+                    detail,
+                })
+            })
+            .collect()
     }
 
     fn check_table(

@@ -1,17 +1,18 @@
 //! A stream that speaks frames and never blocks.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
-use std::os::unix::net::UnixStream;
 
 use nix::errno::Errno;
+use nix::poll::PollFlags;
 use nix::sys::socket::{MsgFlags, recv, send};
 
 use super::frame::{Frame, FrameError, FrameReader};
+use super::stream::Stream;
 
 /// A stream with the frame being read and the bytes still to send.
 #[derive(Debug)]
 pub(crate) struct Connection {
-    stream: UnixStream,
+    stream: Stream,
     reader: FrameReader,
     out: Vec<u8>,
 }
@@ -28,7 +29,7 @@ pub(crate) enum Ended {
 }
 
 impl Connection {
-    pub(crate) fn new(stream: UnixStream) -> Self {
+    pub(crate) fn new(stream: Stream) -> Self {
         Self { stream, reader: FrameReader::default(), out: Vec::new() }
     }
 
@@ -42,7 +43,7 @@ impl Connection {
     pub(crate) fn flush(&mut self) -> Result<(), Ended> {
         while !self.out.is_empty() {
             let flags = MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_NOSIGNAL;
-            match send(self.stream.as_raw_fd(), &self.out, flags) {
+            match send(self.stream.as_fd().as_raw_fd(), &self.out, flags) {
                 Ok(count) => drop(self.out.drain(..count)),
                 Err(Errno::EINTR) => {}
                 Err(Errno::EAGAIN) => return Ok(()),
@@ -58,13 +59,18 @@ impl Connection {
         !self.out.is_empty()
     }
 
+    /// What to watch for.
+    pub(crate) fn events(&self) -> PollFlags {
+        if self.unsent() { PollFlags::POLLIN | PollFlags::POLLOUT } else { PollFlags::POLLIN }
+    }
+
     /// The next frame, if all of it is there.
     pub(crate) fn receive(&mut self) -> Result<Option<Frame>, Ended> {
         let mut buffer = [0; 1032];
         loop {
             let wanted = self.reader.wanted()?.min(buffer.len());
             let flags = MsgFlags::MSG_DONTWAIT;
-            match recv(self.stream.as_raw_fd(), &mut buffer[..wanted], flags) {
+            match recv(self.stream.as_fd().as_raw_fd(), &mut buffer[..wanted], flags) {
                 Ok(0) | Err(Errno::ECONNRESET) => return Err(Ended::Closed),
                 Ok(count) => {
                     if let Some(frame) = self.reader.push(&buffer[..count])? {
@@ -78,7 +84,7 @@ impl Connection {
         }
     }
 
-    pub(crate) fn into_stream(self) -> UnixStream {
+    pub(crate) fn into_stream(self) -> Stream {
         self.stream
     }
 }

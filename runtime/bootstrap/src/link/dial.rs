@@ -2,18 +2,22 @@
 //!
 //! One loop over `poll`, so that a stranger who connects and stalls holds up nobody.
 
+use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
-use super::connection::{Connection, Ended};
-use super::handshake::{Acceptor, Connector, Session, Step};
-use super::listener::{Dialed, Listener, dial, listens};
-use super::peer::{Peer, user_conflict};
+use super::connection::Connection;
+use super::handshake::{Acceptor, Session, Step};
+use super::listener::{Listener, listens};
+use super::outgoing::Outgoing;
+use super::peer::{Caller, Peer, user_conflict};
+use super::stream::Stream;
+use super::tcp::TcpListeners;
 use crate::auth::Nonce;
-use crate::backoff::Backoff;
+use crate::network::reachable;
 use crate::rendezvous::Rendezvous;
 use crate::wire::printable;
 use crate::{BootstrapError, Link};
@@ -33,23 +37,11 @@ const LOOK_AROUND: Duration = Duration::from_millis(20);
 /// Most connections accepted in one turn, so that a flood leaves time for the others.
 const MAX_ACCEPTS: usize = 32;
 
-enum Call {
-    Waiting { again: Instant },
-    Open { connection: Connection, connector: Connector },
-}
-
-/// A call to one lower rank.
-struct Outgoing {
-    peer: u32,
-    call: Call,
-    backoff: Backoff,
-}
-
 /// A connection that somebody made to this rank.
 struct Incoming {
     connection: Connection,
     acceptor: Acceptor,
-    peer: Peer,
+    caller: Caller,
     deadline: Instant,
     /// Set once proven; waits for its welcome to be sent.
     linked: Option<u32>,
@@ -58,41 +50,63 @@ struct Incoming {
 struct Dialer<'a> {
     session: &'a Session,
     listener: &'a Listener,
+    tcp: Option<&'a TcpListeners>,
     links: Vec<Option<Link>>,
     outgoing: Vec<Outgoing>,
     incoming: Vec<Incoming>,
-    /// Higher ranks of this host that have not connected.
+    /// Higher ranks that have not connected.
     awaited: Vec<u32>,
+    /// By rank: it is linked by Unix socket.
+    local: Vec<bool>,
     warnings: Vec<String>,
 }
 
-/// One link to every rank of `session` that is on this host, and what went wrong with strangers.
+/// The network between ranks, where they need it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Remote<'a> {
+    /// Where this rank listens.
+    pub(crate) listeners: &'a TcpListeners,
+    /// Where each rank listens.
+    pub(crate) addresses: &'a [Vec<SocketAddr>],
+    /// Ranks of one node use it too.
+    pub(crate) everywhere: bool,
+}
+
+/// One link to every rank of `session`, and what went wrong with strangers: by Unix socket within
+/// the node, over the network to others, where there is one.
 ///
 /// # Errors
 ///
-/// A rank ended, refused or did not come before `deadline`; somebody refused the communicator.
+/// A rank ended, refused, cannot be reached or did not come before `deadline`; somebody refused
+/// the communicator.
 pub(crate) fn link_all(
     session: &Session,
-    listener: &Listener,
+    (listener, remote): (&Listener, Option<Remote<'_>>),
     nodes: &[u32],
     rendezvous: &Rendezvous<'_>,
     deadline: Instant,
 ) -> Result<(Vec<Option<Link>>, Vec<String>), BootstrapError> {
     let now = Instant::now();
     let here = |rank: u32| nodes.get(rank as usize) == nodes.get(session.rank as usize);
+    let everywhere = remote.is_some_and(|remote| remote.everywhere);
     let ranks = session.infos.len() as u32;
-    let outgoing = (0..session.rank).filter(|&rank| here(rank)).map(|peer| Outgoing {
-        peer,
-        call: Call::Waiting { again: now },
-        backoff: Backoff::new(Duration::from_millis(1), Duration::from_millis(100)),
+    let outgoing = (0..session.rank).map(|peer| {
+        let remote = remote.filter(|_| everywhere || !here(peer));
+        let addresses = remote.map(|remote| {
+            let published = remote.addresses.get(peer as usize).map_or(&[][..], Vec::as_slice);
+            published.iter().copied().filter(|a| reachable(a.ip(), here(peer))).collect()
+        });
+        Outgoing::new(peer, addresses, now)
     });
     let mut dialer = Dialer {
         session,
         listener,
+        tcp: remote.map(|remote| remote.listeners),
         links: (0..ranks).map(|_| None).collect(),
         outgoing: outgoing.collect(),
         incoming: Vec::new(),
-        awaited: (session.rank + 1..ranks).filter(|&rank| here(rank)).collect(),
+        awaited: (session.rank + 1..ranks).collect(),
+        local: (0..ranks).map(|rank| here(rank) && !everywhere).collect(),
         warnings: Vec::new(),
     };
     let mut look = now + LOOK_AROUND;
@@ -104,7 +118,10 @@ pub(crate) fn link_all(
         }
         let now = Instant::now();
         if now >= deadline {
-            return Err(rendezvous.timeout("linking the ranks of this host", dialer.missing()));
+            if let Some(call) = dialer.outgoing.iter().find(|call| call.is_remote()) {
+                return Err(call.unreachable(session));
+            }
+            return Err(rendezvous.timeout("linking the ranks", dialer.missing()));
         }
         if now >= look {
             dialer.look_around(rendezvous)?;
@@ -117,33 +134,7 @@ pub(crate) fn link_all(
 impl Dialer<'_> {
     /// Make the calls whose time has come.
     fn connect_due(&mut self) -> Result<(), BootstrapError> {
-        let now = Instant::now();
-        for outgoing in &mut self.outgoing {
-            let Call::Waiting { again } = outgoing.call else { continue };
-            if again > now {
-                continue;
-            }
-            let peer = &self.session.infos[outgoing.peer as usize].info;
-            outgoing.call = match dial(&peer.socket)? {
-                Dialed::Gone => return Err(lost(self.session, outgoing.peer)),
-                Dialed::Busy => Call::Waiting { again: now + outgoing.backoff.step() },
-                Dialed::Connected(stream) => {
-                    let found = Peer::of(&stream)?;
-                    let own = self.session.infos[self.session.rank as usize].info.uid;
-                    if let Some(conflict) = user_conflict(own, found.uid) {
-                        return Err(refused(self.session, outgoing.peer, &conflict));
-                    }
-                    let (connector, hello) =
-                        Connector::start(self.session, outgoing.peer, fresh_nonce()?);
-                    let mut connection = Connection::new(stream);
-                    match connection.send(&hello) {
-                        Ok(()) => Call::Open { connection, connector },
-                        Err(_) => Call::Waiting { again: now + outgoing.backoff.step() },
-                    }
-                }
-            };
-        }
-        Ok(())
+        self.outgoing.iter_mut().try_for_each(|outgoing| outgoing.connect(self.session))
     }
 
     /// Do everything that can be done without waiting.
@@ -151,7 +142,7 @@ impl Dialer<'_> {
         self.accept()?;
         let mut at = 0;
         while at < self.outgoing.len() {
-            if let Some(link) = serve_outgoing(self.session, &mut self.outgoing[at], rendezvous)? {
+            if let Some(link) = self.outgoing[at].serve(self.session, rendezvous)? {
                 let peer = link.rank as usize;
                 self.links[peer] = Some(link);
                 self.outgoing.swap_remove(at);
@@ -170,27 +161,38 @@ impl Dialer<'_> {
 
     fn accept(&mut self) -> Result<(), BootstrapError> {
         for _ in 0..MAX_ACCEPTS {
-            let Some(stream) = self.listener.accept()? else { return Ok(()) };
-            let peer = Peer::of(&stream)?;
+            let Some((stream, caller)) = self.accept_one()? else { return Ok(()) };
             let own = self.session.infos[self.session.rank as usize].info.uid;
-            if let Some(conflict) = user_conflict(own, peer.uid) {
-                self.warn(peer, &conflict);
+            if let Caller::Local(peer) = caller
+                && let Some(conflict) = user_conflict(own, peer.uid)
+            {
+                self.warn(caller, &conflict);
                 continue;
             }
             // The oldest has had the most time. A rank that is dropped here calls again.
             if self.incoming.len() >= MAX_STRANGERS + self.awaited.len() {
                 let oldest = self.incoming.remove(0);
-                self.warn(oldest.peer, "too many connections that do not prove who they are");
+                self.warn(oldest.caller, "too many connections that do not prove who they are");
             }
             self.incoming.push(Incoming {
                 connection: Connection::new(stream),
                 acceptor: Acceptor::new(fresh_nonce()?),
-                peer,
+                caller,
                 deadline: Instant::now() + ACCEPT_TIMEOUT,
                 linked: None,
             });
         }
         Ok(())
+    }
+
+    /// The next connection of this node or of the network.
+    fn accept_one(&self) -> Result<Option<(Stream, Caller)>, BootstrapError> {
+        if let Some(stream) = self.listener.accept()? {
+            let peer = Peer::of(&stream)?;
+            return Ok(Some((Stream::Unix(stream), Caller::Local(peer))));
+        }
+        let Some(tcp) = self.tcp else { return Ok(None) };
+        Ok(tcp.accept()?.map(|(stream, from)| (Stream::Tcp(stream), Caller::Remote(from))))
     }
 
     /// The connection, where it is not done with.
@@ -207,7 +209,8 @@ impl Dialer<'_> {
                     return Ok(Some(incoming));
                 }
                 self.awaited.retain(|&awaited| awaited != rank);
-                let link = link(self.session, rank, incoming.peer, incoming.connection);
+                let stream = incoming.connection.into_stream();
+                let link = link(self.session, rank, Some(incoming.caller), stream);
                 self.links[rank as usize] = Some(link);
                 return Ok(None);
             }
@@ -226,6 +229,9 @@ impl Dialer<'_> {
                 Step::Linked(rank, _) if !self.awaited.contains(&rank) => {
                     break format!("rank {rank} is linked already");
                 }
+                Step::Linked(rank, _) if self.local[rank as usize] == incoming.is_remote() => {
+                    break format!("rank {rank} is of another node, or of this one");
+                }
                 Step::Linked(rank, welcome) => {
                     incoming.linked = Some(rank);
                     if let Some(Err(ended)) = welcome.map(|w| incoming.connection.send(&w)) {
@@ -240,13 +246,13 @@ impl Dialer<'_> {
                 Step::Refused(reason) => break format!("it refused: {reason}"),
             }
         };
-        let (peer, claimed) = (incoming.peer, incoming.acceptor.claimed());
+        let (caller, claimed) = (incoming.caller, incoming.acceptor.claimed());
         if let Some(rank) = incoming.linked {
             // Proven, so this is no stranger but the rank itself that ended.
             return Err(lost(self.session, rank));
         }
         let who = claimed.map_or_else(String::new, |rank| format!("claiming to be rank {rank}: "));
-        self.warn(peer, &format!("{who}{ended}"));
+        self.warn(caller, &format!("{who}{ended}"));
         Ok(None)
     }
 
@@ -262,7 +268,7 @@ impl Dialer<'_> {
             if self.incoming.iter().any(|i| i.acceptor.claimed() == Some(rank)) {
                 continue;
             }
-            if !listens(&self.session.infos[rank as usize].info.socket)? {
+            if self.local[rank as usize] && !listens(&self.session.infos[rank as usize].info.socket)? {
                 rendezvous.check_refused()?;
                 return Err(lost(self.session, rank));
             }
@@ -280,17 +286,16 @@ impl Dialer<'_> {
     /// Wait until a socket is ready, a call is due or `until`.
     fn sleep(&self, mut until: Instant) -> Result<(), BootstrapError> {
         let mut fds = vec![PollFd::new(self.listener.socket().as_fd(), PollFlags::POLLIN)];
-        let mut watch =
-            |connection| fds.push(PollFd::new(AsFd::as_fd(connection), events(connection)));
+        for listener in self.tcp.map_or(&[][..], TcpListeners::sockets) {
+            fds.push(PollFd::new(listener.as_fd(), PollFlags::POLLIN));
+        }
         for outgoing in &self.outgoing {
-            match &outgoing.call {
-                Call::Waiting { again } => until = until.min(*again),
-                Call::Open { connection, .. } => watch(connection),
-            }
+            fds.extend(outgoing.watch(&mut until).map(|(fd, events)| PollFd::new(fd, events)));
         }
         for incoming in &self.incoming {
             until = until.min(incoming.deadline);
-            watch(&incoming.connection);
+            let connection = &incoming.connection;
+            fds.push(PollFd::new(connection.as_fd(), connection.events()));
         }
         let left = until.saturating_duration_since(Instant::now());
         match poll(&mut fds, timeout(left)) {
@@ -299,87 +304,41 @@ impl Dialer<'_> {
         }
     }
 
-    fn warn(&mut self, peer: Peer, what: &str) {
+    fn warn(&mut self, caller: Caller, what: &str) {
         if self.warnings.len() < MAX_WARNINGS {
             self.warnings.push(format!(
-                "dropped a connection of pid {} (user {}): {}",
-                peer.pid,
-                peer.uid,
+                "dropped a connection of {caller}: {}",
                 printable(what.as_bytes(), 256),
             ));
         }
     }
 }
 
-fn serve_outgoing(
-    session: &Session,
-    outgoing: &mut Outgoing,
-    rendezvous: &Rendezvous<'_>,
-) -> Result<Option<Link>, BootstrapError> {
-    let Call::Open { connection, connector } = &mut outgoing.call else { return Ok(None) };
-    let peer = outgoing.peer;
-    let ended = loop {
-        if let Err(ended) = connection.flush() {
-            break ended;
-        }
-        let frame = match connection.receive() {
-            Ok(Some(frame)) => frame,
-            Ok(None) => return Ok(None),
-            Err(ended) => break ended,
-        };
-        match connector.on(session, frame) {
-            Step::Send(frame) => {
-                if let Err(ended) = connection.send(&frame) {
-                    break ended;
-                }
-            }
-            Step::Linked(rank, _) => {
-                let again = Call::Waiting { again: Instant::now() };
-                let Call::Open { connection, .. } = std::mem::replace(&mut outgoing.call, again)
-                else {
-                    return Ok(None);
-                };
-                let stream = connection.into_stream();
-                let found = Peer::of(&stream)?;
-                return Ok(Some(link(session, rank, found, Connection::new(stream))));
-            }
-            Step::Fail { reason, send } => {
-                drop(connection.send(&send));
-                return Err(refused(session, peer, &reason));
-            }
-            Step::Refused(reason) => {
-                return Err(refused(session, peer, &format!("rank {peer} says: {reason}")));
-            }
-        }
-    };
-    match ended {
-        // Dropped for want of time or room, or the rank ended: the next call tells.
-        Ended::Closed => {
-            rendezvous.check_refused().or_else(ignore_store)?;
-            outgoing.call = Call::Waiting { again: Instant::now() + outgoing.backoff.step() };
-            Ok(None)
-        }
-        Ended::Frame(error) => Err(BootstrapError::Protocol {
-            name: session.name.clone(),
-            rank: session.rank,
-            peer,
-            detail: format!("in the handshake: {error}"),
-        }),
-        Ended::System(error) => Err(BootstrapError::system("handshake with a rank", error)),
+impl Incoming {
+    const fn is_remote(&self) -> bool {
+        matches!(self.caller, Caller::Remote(_))
     }
 }
 
-fn ignore_store(error: BootstrapError) -> Result<(), BootstrapError> {
+pub(super) fn ignore_store(error: BootstrapError) -> Result<(), BootstrapError> {
     if matches!(error, BootstrapError::Store { .. }) { Ok(()) } else { Err(error) }
 }
 
-fn link(session: &Session, rank: u32, found: Peer, connection: Connection) -> Link {
+pub(super) fn link(
+    session: &Session,
+    rank: u32,
+    found: Option<Caller>,
+    stream: Stream,
+) -> Link {
     let published = session.infos[rank as usize].info.pid;
-    let pid = if found.pid == 0 { published } else { found.pid };
-    Link { rank, pid, stream: connection.into_stream() }
+    let pid = match found {
+        Some(Caller::Local(peer)) if peer.pid != 0 => peer.pid,
+        _ => published,
+    };
+    Link { rank, pid, stream }
 }
 
-fn lost(session: &Session, peer: u32) -> BootstrapError {
+pub(super) fn lost(session: &Session, peer: u32) -> BootstrapError {
     BootstrapError::PeerLost {
         name: session.name.clone(),
         rank: session.rank,
@@ -389,7 +348,7 @@ fn lost(session: &Session, peer: u32) -> BootstrapError {
     }
 }
 
-fn refused(session: &Session, peer: u32, reason: &str) -> BootstrapError {
+pub(super) fn refused(session: &Session, peer: u32, reason: &str) -> BootstrapError {
     BootstrapError::Refused {
         name: session.name.clone(),
         rank: session.rank,
@@ -397,14 +356,10 @@ fn refused(session: &Session, peer: u32, reason: &str) -> BootstrapError {
     }
 }
 
-fn fresh_nonce() -> Result<Nonce, BootstrapError> {
+pub(super) fn fresh_nonce() -> Result<Nonce, BootstrapError> {
     let mut nonce = Nonce::default();
     getrandom::fill(&mut nonce).map_err(|e| BootstrapError::system("getrandom", e))?;
     Ok(nonce)
-}
-
-fn events(connection: &Connection) -> PollFlags {
-    if connection.unsent() { PollFlags::POLLIN | PollFlags::POLLOUT } else { PollFlags::POLLIN }
 }
 
 /// Milliseconds for `poll`, rounded up so that it does not spin before a deadline.

@@ -159,7 +159,7 @@ impl Transfer<'_> {
     }
 }
 
-/// Send `outgoing` over every link and receive what each peer sends.
+/// Send `outgoing` over every link that can carry it and receive what each peer sends.
 ///
 /// # Errors
 ///
@@ -178,6 +178,7 @@ pub(crate) fn exchange(
     let mut transfers: Vec<_> = links
         .iter()
         .flatten()
+        .filter(|link| round.descriptor.is_none() || !link.stream.is_tcp())
         .map(|link| Transfer {
             link,
             sent: 0,
@@ -205,7 +206,7 @@ pub(crate) fn exchange(
             return Err(BootstrapError::Timeout {
                 name: name.to_owned(),
                 rank,
-                during: format!("exchanging with the ranks of this host (exchange {sequence})"),
+                during: format!("exchanging with the other ranks (exchange {sequence})"),
                 waited: Duration::from_millis(started.elapsed().as_millis() as u64),
                 missing: open.iter().map(|t| t.link.rank).collect(),
             });

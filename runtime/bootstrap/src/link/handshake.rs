@@ -190,6 +190,7 @@ mod tests {
                     nonce: [7; 32],
                     node: String::new(),
                     note: vec![],
+                    everywhere: false,
                 };
                 SignedInfo { info, digest: [rank as u8; 32] }
             })

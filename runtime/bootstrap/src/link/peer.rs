@@ -1,5 +1,7 @@
 //! Who is at the other end of a Unix socket, as the kernel says.
 
+use std::fmt;
+use std::net::SocketAddr;
 use std::os::unix::net::UnixStream;
 
 use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
@@ -12,6 +14,24 @@ pub(crate) struct Peer {
     /// 0 where it is in a process namespace that this one cannot see.
     pub(crate) pid: u32,
     pub(crate) uid: u32,
+}
+
+/// Whoever is at the other end of a connection, before anything is proven.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Caller {
+    /// Of this node, as the kernel says.
+    Local(Peer),
+    /// Of the network, as it says itself.
+    Remote(SocketAddr),
+}
+
+impl fmt::Display for Caller {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Local(peer) => write!(f, "pid {} (user {})", peer.pid, peer.uid),
+            Self::Remote(address) => write!(f, "{address}"),
+        }
+    }
 }
 
 impl Peer {

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use stepccl_bootstrap::{JoinConfig, Secret};
+use stepccl_bootstrap::{JoinConfig, Network, Secret};
 
 /// Long enough for a loaded machine; tests that wait for it to pass use their own.
 pub const TIMEOUT: Duration = Duration::from_secs(20);
@@ -15,6 +15,7 @@ pub fn config(name: &str, rank: u32, ranks: u32) -> JoinConfig {
         secret: Some(Secret::from_bytes([7; 32])),
         timeout: TIMEOUT,
         note: format!("note of {rank}").into_bytes(),
+        network: Network::default(),
     }
 }
 
