@@ -67,8 +67,7 @@ fn attempt(
         addresses = rendezvous.reach(&tcp.addresses()?, &session.secret)?;
         remote = Some(Remote { listeners: &tcp, addresses: &addresses, everywhere });
     }
-    let (links, warnings) =
-        link_all(&session, (&listener, remote), &nodes, rendezvous, deadline)?;
+    let (links, warnings) = link_all(&session, (&listener, remote), &nodes, rendezvous, deadline)?;
     let notes = session.infos.into_iter().map(|signed| signed.info.note).collect();
     Ok(Mesh::new(session.name, config.rank, nodes, notes, links, warnings))
 }

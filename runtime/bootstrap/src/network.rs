@@ -44,9 +44,11 @@ impl Network {
             Some(rest) => (rest, true),
             None => (list, false),
         };
-        let named = list.split(',').map(str::trim).filter(|word| !word.is_empty()).any(|word| {
-            if exact { name == word } else { name.starts_with(word) }
-        });
+        let named = list
+            .split(',')
+            .map(str::trim)
+            .filter(|word| !word.is_empty())
+            .any(|word| if exact { name == word } else { name.starts_with(word) });
         named != all_but
     }
 
@@ -73,10 +75,8 @@ impl Network {
     }
 
     fn choose(&self, found: &[Found]) -> Result<Vec<IpAddr>, BootstrapError> {
-        let mut usable: Vec<&Found> = found
-            .iter()
-            .filter(|f| f.up && self.wants(&f.name) && promise(f).is_some())
-            .collect();
+        let mut usable: Vec<&Found> =
+            found.iter().filter(|f| f.up && self.wants(&f.name) && promise(f).is_some()).collect();
         usable.sort_by_key(|f| promise(f));
         let addresses: Vec<IpAddr> = usable.iter().map(|f| f.address).take(MAX_ADDRESSES).collect();
         if addresses.is_empty() {
@@ -168,8 +168,7 @@ mod tests {
         ];
         let chosen = Network::default().choose(&all).unwrap();
         let text: Vec<_> = chosen.iter().map(IpAddr::to_string).collect();
-        let order =
-            ["127.0.0.1", "::1", "10.0.0.5", "2001:db8::5", "172.17.0.1", "169.254.0.9"];
+        let order = ["127.0.0.1", "::1", "10.0.0.5", "2001:db8::5", "172.17.0.1", "169.254.0.9"];
         assert_eq!(text, order);
         let far: Vec<_> = chosen.iter().filter(|a| reachable(**a, false)).collect();
         assert_eq!(far.len(), 4);
@@ -179,7 +178,10 @@ mod tests {
     fn nothing_left_is_an_error_that_names_what_there_is() {
         let all = [found("lo", "127.0.0.1"), found("eth0", "10.0.0.5")];
         let text = network("ib").choose(&all).unwrap_err().to_string();
-        assert!(text.contains("STEPCCL_SOCKET_IFNAME is ib") && text.contains("lo, eth0"), "{text}");
+        assert!(
+            text.contains("STEPCCL_SOCKET_IFNAME is ib") && text.contains("lo, eth0"),
+            "{text}"
+        );
     }
 
     #[test]

@@ -33,7 +33,8 @@ pub(crate) fn parse(
 ) -> Result<Vec<SocketAddr>, String> {
     let split = bytes.len().checked_sub(TAG_BYTES).ok_or("its addresses are cut off")?;
     let (fields, tag) = bytes.split_at(split);
-    let proven = tag.try_into().is_ok_and(|tag| transcript(secret, name, rank, fields).verify(&tag));
+    let proven =
+        tag.try_into().is_ok_and(|tag| transcript(secret, name, rank, fields).verify(&tag));
     if !proven {
         return Err("its addresses are not proven by the job's secret".to_owned());
     }

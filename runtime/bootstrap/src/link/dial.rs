@@ -268,7 +268,9 @@ impl Dialer<'_> {
             if self.incoming.iter().any(|i| i.acceptor.claimed() == Some(rank)) {
                 continue;
             }
-            if self.local[rank as usize] && !listens(&self.session.infos[rank as usize].info.socket)? {
+            if self.local[rank as usize]
+                && !listens(&self.session.infos[rank as usize].info.socket)?
+            {
                 rendezvous.check_refused()?;
                 return Err(lost(self.session, rank));
             }
@@ -324,12 +326,7 @@ pub(super) fn ignore_store(error: BootstrapError) -> Result<(), BootstrapError> 
     if matches!(error, BootstrapError::Store { .. }) { Ok(()) } else { Err(error) }
 }
 
-pub(super) fn link(
-    session: &Session,
-    rank: u32,
-    found: Option<Caller>,
-    stream: Stream,
-) -> Link {
+pub(super) fn link(session: &Session, rank: u32, found: Option<Caller>, stream: Stream) -> Link {
     let published = session.infos[rank as usize].info.pid;
     let pid = match found {
         Some(Caller::Local(peer)) if peer.pid != 0 => peer.pid,

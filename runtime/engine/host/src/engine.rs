@@ -1,5 +1,7 @@
 //! The engine itself: the contract over lanes and regions.
 
+mod beside;
+
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 use std::time::Duration;
@@ -9,7 +11,7 @@ use stepccl_engine::{
     Look, LostPeer, Meter, Operation, Part, PartMut, RankState, RegionId, Scale, Staging,
     Submission, UserMemory, Wake,
 };
-use stepccl_memory::{MemoryError, Segment, futex};
+use stepccl_memory::{MemoryError, Segment};
 use stepccl_plan::{DType, ReduceOp, Targets};
 
 use crate::channel::Channels;
@@ -21,9 +23,11 @@ use crate::lanes;
 use crate::layout::{Layout, STATE};
 use crate::liveness::{self, Peer};
 use crate::post::Post;
-use crate::region::{Access, Registry};
+use crate::region::Registry;
 use crate::waker::HostWaker;
 use crate::{HostError, check};
+
+pub use beside::Asleep;
 
 /// Sources of a reduce whose pointers need no allocation.
 const FEW_SOURCES: usize = 16;
@@ -49,14 +53,6 @@ pub struct HostEngine {
     /// Value of the own doorbell up to which every ring has been answered by a look at the flags.
     seen_doorbell: u32,
     state: RankState,
-}
-
-/// A rank between [`HostEngine::fall_asleep`] and [`HostEngine::sleep`].
-#[derive(Clone, Copy, Debug)]
-pub struct Asleep {
-    doorbell: u32,
-    /// Something is there already, so that there will be no sleep. Whoever finds something sets it.
-    pub awake: bool,
 }
 
 impl HostEngine {
@@ -119,74 +115,6 @@ impl HostEngine {
             meter: Arc::default(),
             state: RankState::Running,
         })
-    }
-
-    /// First of `bytes` bytes at `address`, for an engine that moves bytes beside this one. The
-    /// region stays registered until [`HostEngine::unpin`].
-    ///
-    /// # Errors
-    ///
-    /// [`EngineError`] as for an operation that reads, or writes, this range.
-    pub fn pin(
-        &self,
-        address: Address,
-        bytes: u64,
-        writable: bool,
-    ) -> Result<*mut u8, EngineError> {
-        let access = if writable { Access::Write } else { Access::Read };
-        let first = self.registry.table().resolve(address, bytes, access)?;
-        self.registry.table().hold(address);
-        Ok(first)
-    }
-
-    /// End of one [`HostEngine::pin`] of an address in this region.
-    pub fn unpin(&self, address: Address) {
-        self.registry.table().release(address);
-    }
-
-    /// An id for a region that this engine does not have: operations on it are refused, and it
-    /// stays. Before any region of a caller.
-    ///
-    /// # Errors
-    ///
-    /// [`EngineError::TooManyRegions`].
-    pub fn reserve(&mut self) -> Result<RegionId, EngineError> {
-        let base = std::ptr::null_mut();
-        let nothing = UserMemory { base, bytes: 0, writable: false, streaming: false };
-        self.registry.register_staging(nothing)
-    }
-
-    /// First half of [`Engine::park`], for an engine that has more to wait for: from now on, whoever
-    /// signals this rank wakes it. Look for what is waited for behind this, then call
-    /// [`HostEngine::sleep`] in any case.
-    #[must_use]
-    pub fn fall_asleep(&self) -> Asleep {
-        let own = self.own();
-        own.sleeping().store(1, Ordering::Relaxed);
-        // Pairs with the fence of signallers and wakers, see `signal` and `Lane::nudge`: a flag
-        // or doorbell that the looks that follow miss was stored by someone who sees this rank
-        // asleep.
-        fence(Ordering::SeqCst);
-        let doorbell = own.doorbell().load(Ordering::Acquire);
-        let awake = doorbell != self.seen_doorbell || self.channels.ready();
-        Asleep { doorbell, awake }
-    }
-
-    /// Second half of [`Engine::park`]: sleep, unless something is there.
-    ///
-    /// # Errors
-    ///
-    /// The system refused to wait.
-    pub fn sleep(&mut self, asleep: &Asleep, limit: Duration) -> Result<(), EngineError> {
-        let Asleep { doorbell, awake } = *asleep;
-        let own = self.own();
-        let slept =
-            if awake { Ok(()) } else { futex::wait(own.doorbell(), doorbell, limit).map(drop) };
-        own.sleeping().store(0, Ordering::Relaxed);
-        let seen = own.doorbell().load(Ordering::Acquire);
-        self.seen_doorbell = seen;
-        self.meter.sleeps.add(u64::from(!awake));
-        slept.map_err(system)
     }
 
     #[inline]

@@ -57,15 +57,26 @@ impl Area {
         unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), self.base, count) }
     }
 
+    /// Copy the first bytes of the area to `bytes`, as many as there are.
+    #[cfg(test)]
+    pub(crate) fn read(&self, bytes: &mut [u8]) {
+        let count = bytes.len().min(usize::try_from(self.bytes).unwrap_or(usize::MAX));
+        // SAFETY:
+        // - `new` was promised that the area is valid for reads, and no reference such as `bytes`
+        //   points into it.
+        unsafe { ptr::copy_nonoverlapping(self.base, bytes.as_mut_ptr(), count) }
+    }
+
     /// Whether every byte is 0. Another thread may write meanwhile; the answer is then of some
     /// moment of each word.
     pub(crate) fn is_zero(&self) -> bool {
         // A rest of less than a word is not worth a look.
-        self.bytes.is_multiple_of(8) && (0..self.bytes / 8).all(|at| {
-            let word = self.base.wrapping_add(at as usize * 8).cast::<u64>();
-            // SAFETY:
-            // - The word lies in the area, which `new` was promised is valid for reads.
-            unsafe { word.read_unaligned() == 0 }
-        })
+        self.bytes.is_multiple_of(8)
+            && (0..self.bytes / 8).all(|at| {
+                let word = self.base.wrapping_add(at as usize * 8).cast::<u64>();
+                // SAFETY:
+                // - The word lies in the area, which `new` was promised is valid for reads.
+                unsafe { word.read_unaligned() == 0 }
+            })
     }
 }

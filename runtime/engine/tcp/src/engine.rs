@@ -1,5 +1,7 @@
 //! The engine itself: the contract over a host engine and connections.
 
+mod boards;
+
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
@@ -10,8 +12,9 @@ use std::time::Duration;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use stepccl_engine::{
-    Address, Capabilities, Completion, Engine, EngineError, LostPeer, Meter, Operation, RankState,
-    RegionId, Staging, Submission, UserMemory, Wake,
+    Address, Board, BoardShape, Capabilities, Combination, Completion, Engine, EngineError, Look,
+    LostPeer, Meter, Operation, Part, PartMut, RankState, RegionId, Staging, Submission,
+    UserMemory, Wake,
 };
 use stepccl_engine_host::HostEngine;
 use stepccl_plan::Targets;
@@ -22,6 +25,7 @@ use crate::job::Job;
 use crate::peer::{Peer, lock};
 use crate::scratch::Scratch;
 use crate::shared::Shared;
+use crate::shelf::Shelf;
 use crate::{TcpConfig, TcpError, TcpLink, reactor, socket};
 
 /// Tokens of this engine, which those of the host engine never reach.
@@ -79,9 +83,8 @@ impl TcpEngine {
             return Err(bad_local());
         }
         let own = host.staging(own_index).ok_or_else(bad_local)?;
-        let base = host
-            .pin(own.base, own.bytes, true)
-            .map_err(|source| TcpError::Host { source })?;
+        let base =
+            host.pin(own.base, own.bytes, true).map_err(|source| TcpError::Host { source })?;
         // SAFETY:
         // - The staging is mapped as long as the host engine lives, and `drop` joins the thread
         //   that uses the area before that.
@@ -104,8 +107,12 @@ impl TcpEngine {
                 Way::Peer(index) => remote[index],
             });
         }
-        let limits =
-            Limits { flags: host.capabilities().flags, staging_bytes: own.bytes };
+        let limits = Limits {
+            flags: host.capabilities().flags,
+            staging_bytes: own.bytes,
+            post_bytes: board_bytes(host.board(Board::Collective)),
+            pair_post_bytes: board_bytes(host.board(Board::Pair(0))),
+        };
         let shared = open(config, limits, links, area, &host)?;
         let thread = std::thread::Builder::new()
             .name(format!("stepccl-tcp-{}", config.rank))
@@ -247,6 +254,64 @@ impl Engine for TcpEngine {
         }
     }
 
+    fn board(&self, board: Board) -> Option<BoardShape> {
+        self.board_shape(board)
+    }
+
+    unsafe fn post(
+        &mut self,
+        board: Board,
+        number: u64,
+        words: [u64; 2],
+        parts: &[Part],
+    ) -> Result<(), EngineError> {
+        // SAFETY:
+        // - The caller upholds the contract, which is the same.
+        unsafe { self.put_post(board, number, words, parts) }
+    }
+
+    fn ring(&mut self, to: Targets) -> Result<(), EngineError> {
+        // Ranks of other nodes are woken by what comes to them.
+        match to {
+            Targets::All => self.host.ring(to),
+            Targets::One(rank) => match self.ways.get(rank as usize) {
+                Some(Way::Host(index)) => self.host.ring(Targets::One(*index)),
+                _ => Ok(()),
+            },
+        }
+    }
+
+    #[inline]
+    fn look(&self, from: u32, board: Board, number: u64) -> Result<Look, EngineError> {
+        self.look_at(from, board, number)
+    }
+
+    unsafe fn fetch(
+        &mut self,
+        from: u32,
+        board: Board,
+        number: u64,
+        offset: usize,
+        dst: PartMut,
+    ) -> Result<(), EngineError> {
+        // SAFETY:
+        // - The caller upholds the contract, which is the same.
+        unsafe { self.fetch_post(from, board, number, offset, dst) }
+    }
+
+    unsafe fn combine(
+        &mut self,
+        number: u64,
+        offset: usize,
+        own: *const u8,
+        dst: *mut u8,
+        how: Combination,
+    ) -> Result<(), EngineError> {
+        // SAFETY:
+        // - The caller upholds the contract, which is the same.
+        unsafe { self.combine_posts(number, offset, own, dst, how) }
+    }
+
     fn park(
         &mut self,
         ready: &mut dyn FnMut(&dyn Engine) -> bool,
@@ -283,9 +348,13 @@ impl Engine for TcpEngine {
         for peer in &mut lost[before..] {
             peer.rank = self.local.get(peer.rank as usize).copied().unwrap_or(peer.rank);
         }
-        lost.extend(self.shared.peers.iter().filter(|peer| reactor::leaves(peer)).map(|peer| {
-            LostPeer { rank: peer.rank, pid: peer.pid, state: peer.state() }
-        }));
+        lost.extend(
+            self.shared.peers.iter().filter(|peer| reactor::leaves(peer)).map(|peer| LostPeer {
+                rank: peer.rank,
+                pid: peer.pid,
+                state: peer.state(),
+            }),
+        );
     }
 
     fn why_lost(&self, rank: u32) -> Option<String> {
@@ -329,10 +398,7 @@ impl fmt::Debug for TcpEngine {
 }
 
 /// How each rank is reached, and the links by rank.
-fn ways(
-    config: &TcpConfig,
-    mut links: Vec<TcpLink>,
-) -> Result<(Vec<Way>, Vec<TcpLink>), TcpError> {
+fn ways(config: &TcpConfig, mut links: Vec<TcpLink>) -> Result<(Vec<Way>, Vec<TcpLink>), TcpError> {
     links.sort_by_key(|link| link.rank);
     let mut ways = Vec::with_capacity(config.ranks as usize);
     let mut peers = 0;
@@ -354,6 +420,11 @@ fn ways(
     Ok((ways, links))
 }
 
+/// Bytes of data of a board's posts; none where there is no board.
+fn board_bytes(shape: Option<BoardShape>) -> Option<u64> {
+    shape.map(|shape| shape.bytes as u64)
+}
+
 /// The connections, greeted and watched.
 fn open(
     config: &TcpConfig,
@@ -372,7 +443,9 @@ fn open(
     let mut peers = Vec::with_capacity(links.len());
     for (link, index) in links.into_iter().zip(0..) {
         socket::configure(&link.stream, config.link_timeout)?;
-        peers.push(Peer::new(link.rank, link.pid, link.stream, index));
+        let shelf = |board| Shelf::new(host.board(board));
+        let shelves = (shelf(Board::Collective), shelf(Board::Pair(0)));
+        peers.push(Peer::new((link.rank, link.pid), link.stream, index, shelves));
     }
     let ranks = (config.rank, config.ranks);
     let shared = Shared::new(ranks, limits, peers, staging, epoll, event, host.waker());

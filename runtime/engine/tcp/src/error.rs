@@ -11,7 +11,9 @@ use crate::config::{MAX_LINK_TIMEOUT, MIN_LINK_TIMEOUT};
 #[non_exhaustive]
 pub enum TcpError {
     /// The ranks of this node are not what the host engine has.
-    #[error("rank {rank} with the local ranks {local:?}: they must include it and be ranks of the host engine")]
+    #[error(
+        "rank {rank} with the local ranks {local:?}: they must include it and be ranks of the host engine"
+    )]
     BadLocal {
         /// Ranks given.
         local: Vec<u32>,
@@ -27,7 +29,9 @@ pub enum TcpError {
         links: usize,
     },
     /// The time after which a link counts as cut is out of range.
-    #[error("a link timeout of {given:?}; {MIN_LINK_TIMEOUT:?} to {MAX_LINK_TIMEOUT:?} are possible")]
+    #[error(
+        "a link timeout of {given:?}; {MIN_LINK_TIMEOUT:?} to {MAX_LINK_TIMEOUT:?} are possible"
+    )]
     LinkTimeout {
         /// Time given.
         given: Duration,

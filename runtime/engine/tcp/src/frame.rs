@@ -20,7 +20,14 @@ pub(crate) struct Limits {
     pub flags: u32,
     /// Bytes of a rank's staging.
     pub staging_bytes: u64,
+    /// Bytes of data of a post on the board of collectives, where there is one.
+    pub post_bytes: Option<u64>,
+    /// The same on the board of a pair.
+    pub pair_post_bytes: Option<u64>,
 }
+
+/// Bytes of the two words before the data of a post.
+pub(crate) const WORD_BYTES: u64 = 16;
 
 /// One message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +36,9 @@ pub(crate) enum Frame {
     Hello { version: u32, flags: u32, rank: u32, ranks: u32, staging_bytes: u64 },
     /// The sender's flag has this value.
     Flag { flag: u32, value: u64 },
+    /// Post `number` on the board of collectives, or the one for this pair; payload: two words, then
+    /// `bytes` bytes of data.
+    Post { pair: bool, number: u64, bytes: u64 },
     /// Send so many bytes of your staging, as `Data` of the same id.
     Read { id: u32, offset: u64, bytes: u64 },
     /// The next bytes of an answer; payload.
@@ -58,6 +68,8 @@ pub(crate) enum FrameError {
     Flag { flag: u32, flags: u32 },
     #[error("{bytes} bytes at {offset} of a staging of {staging_bytes} bytes")]
     Range { offset: u64, bytes: u64, staging_bytes: u64 },
+    #[error("a post of {bytes} bytes; at most {limit} are possible")]
+    Post { bytes: u64, limit: u64 },
     #[error("a payload of {0} bytes; 1 to {CHUNK_BYTES} are possible")]
     Payload(u64),
 }
@@ -79,6 +91,7 @@ impl Frame {
             Self::State(RankState::Closed) => (7, 1, 0, 0),
             Self::State(RankState::Failed { culprit }) => (7, 2, u64::from(culprit), 0),
             Self::Will { offset, bytes } => (8, 0, offset, bytes),
+            Self::Post { pair, number, bytes } => (11, u32::from(pair), number, bytes),
             Self::Bye => (9, 0, 0, 0),
             Self::ByeHeard => (10, 0, 0, 0),
         };
@@ -126,7 +139,14 @@ impl Frame {
             }
             (9, 0, 0, 0) => Self::Bye,
             (10, 0, 0, 0) => Self::ByeHeard,
-            (1..=10, ..) => return Err(FrameError::Fields(kind)),
+            (11, 0 | 1, number, bytes) => {
+                let limit = if id == 1 { limits.pair_post_bytes } else { limits.post_bytes };
+                if limit.is_none_or(|limit| bytes > limit) {
+                    return Err(FrameError::Post { bytes, limit: limit.unwrap_or(0) });
+                }
+                Self::Post { pair: id == 1, number, bytes }
+            }
+            (1..=11, ..) => return Err(FrameError::Fields(kind)),
             _ => return Err(FrameError::Kind(kind)),
         };
         Ok(frame)
@@ -135,7 +155,10 @@ impl Frame {
     /// Bytes that follow the frame.
     pub(crate) const fn payload_bytes(&self) -> u64 {
         match *self {
-            Self::Data { bytes, .. } | Self::Write { bytes, .. } | Self::Will { bytes, .. } => bytes,
+            Self::Data { bytes, .. } | Self::Write { bytes, .. } | Self::Will { bytes, .. } => {
+                bytes
+            }
+            Self::Post { bytes, .. } => WORD_BYTES + bytes,
             _ => 0,
         }
     }
@@ -162,7 +185,12 @@ pub(crate) mod tests {
 
     use super::*;
 
-    pub(crate) const LIMITS: Limits = Limits { flags: 100, staging_bytes: 1 << 20 };
+    pub(crate) const LIMITS: Limits = Limits {
+        flags: 100,
+        staging_bytes: 1 << 20,
+        post_bytes: Some(4000),
+        pair_post_bytes: Some(100),
+    };
 
     fn state() -> impl Strategy<Value = RankState> {
         prop_oneof![
@@ -186,14 +214,30 @@ pub(crate) mod tests {
                 }
             ),
             (0..LIMITS.flags, any::<u64>()).prop_map(|(flag, value)| Frame::Flag { flag, value }),
-            (any::<u32>(), range())
-                .prop_map(|(id, (offset, bytes))| Frame::Read { id, offset, bytes }),
+            (any::<u32>(), range()).prop_map(|(id, (offset, bytes))| Frame::Read {
+                id,
+                offset,
+                bytes
+            }),
             (any::<u32>(), 1..=CHUNK_BYTES).prop_map(|(id, bytes)| Frame::Data { id, bytes }),
-            (any::<u32>(), range())
-                .prop_map(|(id, (offset, bytes))| Frame::Write { id, offset, bytes }),
+            (any::<u32>(), range()).prop_map(|(id, (offset, bytes))| Frame::Write {
+                id,
+                offset,
+                bytes
+            }),
             (any::<u32>(), 1..=CHUNK_BYTES).prop_map(|(id, bytes)| Frame::Ack { id, bytes }),
             state().prop_map(Frame::State),
             range().prop_map(|(offset, bytes)| Frame::Will { offset, bytes }),
+            (any::<u64>(), 0u64..=4000).prop_map(|(number, bytes)| Frame::Post {
+                pair: false,
+                number,
+                bytes
+            }),
+            (any::<u64>(), 0u64..=100).prop_map(|(number, bytes)| Frame::Post {
+                pair: true,
+                number,
+                bytes
+            }),
             Just(Frame::Bye),
             Just(Frame::ByeHeard),
         ]
@@ -209,7 +253,7 @@ pub(crate) mod tests {
 
         #[test]
         fn what_is_taken_keeps_to_the_limits(
-            kind in 0u32..12,
+            kind in 0u32..13,
             id in prop_oneof![0u32..120, any::<u32>()],
             first in prop_oneof![0u64..4, 0u64..2 << 20, any::<u64>()],
             second in prop_oneof![0u64..2, 0u64..2 << 20, any::<u64>()],
@@ -222,6 +266,10 @@ pub(crate) mod tests {
             let Ok(frame) = Frame::parse(&bytes, &LIMITS) else { return Ok(()) };
             prop_assert_eq!(frame.encode(), bytes, "a field was lost");
             prop_assert!(frame.payload_bytes() <= CHUNK_BYTES);
+            if let Frame::Post { pair, bytes, .. } = frame {
+                let most = if pair { 100 } else { 4000 };
+                prop_assert!(bytes <= most);
+            }
             match frame {
                 Frame::Flag { flag, .. } => prop_assert!(flag < LIMITS.flags),
                 Frame::Read { offset, bytes, .. }

@@ -7,7 +7,7 @@ use nix::errno::Errno;
 use stepccl_engine::RankState;
 
 use crate::area::Area;
-use crate::frame::{Frame, FrameError, Limits};
+use crate::frame::{Frame, FrameError, Limits, WORD_BYTES};
 use crate::parser::{Parser, Step};
 use crate::peer::{Peer, reason};
 use crate::shared::Shared;
@@ -23,11 +23,30 @@ const TURN_BYTES: usize = 1 << 20;
 #[derive(Clone, Copy, Debug)]
 enum Body {
     None,
-    Fetch { id: u32 },
+    Fetch {
+        id: u32,
+    },
     /// Into own staging; acknowledged when `left` is 0.
-    Write { id: u32, bytes: u64, offset: u64, left: u64 },
-    Will { offset: u64 },
+    Write {
+        id: u32,
+        bytes: u64,
+        offset: u64,
+        left: u64,
+    },
+    Will {
+        offset: u64,
+    },
+    /// Onto a shelf: the words first, which are kept until the data is there.
+    Post {
+        pair: bool,
+        number: u64,
+        at: usize,
+        bytes: usize,
+        words: [u8; WORDS],
+    },
 }
+
+const WORDS: usize = WORD_BYTES as usize;
 
 /// The receiving side of one connection.
 #[derive(Debug)]
@@ -76,12 +95,7 @@ impl Inbox {
         }
     }
 
-    fn take(
-        &mut self,
-        shared: &Shared,
-        peer: &Peer,
-        buffer: &mut [u8],
-    ) -> Result<bool, Fault> {
+    fn take(&mut self, shared: &Shared, peer: &Peer, buffer: &mut [u8]) -> Result<bool, Fault> {
         let mut turn = 0;
         while turn < TURN_BYTES {
             let (asked, got) = if self.parser.payload_left() >= DIRECT_BYTES {
@@ -108,7 +122,7 @@ impl Inbox {
         let place = match self.body {
             Body::Fetch { id } => transfers.place(id),
             Body::Write { offset, left, .. } => shared.staging.part(offset, left),
-            Body::None | Body::Will { .. } => None,
+            _ => None,
         };
         let Some(place) = place.filter(|place| place.bytes() > 0) else { return Ok(None) };
         let asked = usize::try_from(place.bytes()).unwrap_or(usize::MAX);
@@ -124,7 +138,7 @@ impl Inbox {
                 *offset += got as u64;
                 *left -= got as u64;
             }
-            Body::None | Body::Will { .. } => {}
+            _ => {}
         }
         drop(transfers);
         self.acknowledge(shared, peer);
@@ -178,9 +192,33 @@ impl Inbox {
                 }
                 *offset += bytes.len() as u64;
             }
+            Body::Post { .. } => self.post(peer, bytes),
             Body::None => {}
         }
         self.acknowledge(shared, peer);
+    }
+
+    /// More of a post.
+    fn post(&mut self, peer: &Peer, mut payload: &[u8]) {
+        let Body::Post { pair, number, at, bytes, words } = &mut self.body else { return };
+        let shelf = if *pair { &peer.pair } else { &peer.collective };
+        if *at < WORDS {
+            let (head, rest) = payload.split_at(payload.len().min(WORDS - *at));
+            words[*at..*at + head.len()].copy_from_slice(head);
+            *at += head.len();
+            payload = rest;
+        }
+        if *at >= WORDS {
+            if let Some(place) = shelf.part(*number, *at - WORDS, payload.len()) {
+                place.write(payload);
+            }
+            *at += payload.len();
+            if *at == WORDS + *bytes {
+                let (words, _) = words.as_chunks::<8>();
+                shelf.put_up(*number, [u64::from_le_bytes(words[0]), u64::from_le_bytes(words[1])]);
+                self.body = Body::None;
+            }
+        }
     }
 
     /// Tell the peer of a write that is in place.
@@ -199,6 +237,15 @@ impl Inbox {
         match frame {
             Frame::Hello { .. } => return Err(Fault::Lie("a second hello".to_owned())),
             Frame::Flag { flag, value } => self.flag(shared, peer, flag, value)?,
+            Frame::Post { pair, number, bytes } => {
+                let shelf = if pair { &peer.pair } else { &peer.collective };
+                if !shelf.expects(number) {
+                    return Err(Fault::Lie(format!("post {number} after a later one")));
+                }
+                // The parser has compared the length with the board's.
+                let bytes = bytes as usize;
+                self.body = Body::Post { pair, number, at: 0, bytes, words: [0; WORDS] };
+            }
             Frame::Read { id, offset, bytes } => {
                 // The parser has compared the range with the staging.
                 if let Some(memory) = shared.staging.part(offset, bytes) {

@@ -20,6 +20,7 @@ mod peer;
 mod reactor;
 mod scratch;
 mod shared;
+mod shelf;
 mod socket;
 mod submit;
 mod transfers;

@@ -1,6 +1,6 @@
 //! What waits to be sent to one peer. Memory is bounded, and nothing here knows a socket.
 //!
-//! Small frames go before payloads, flags before other small frames: a flag is never behind what
+//! Small frames go before payloads, flags and posts before other small frames: a flag is never behind what
 //! its rank said after it, such as its end. A payload is cut into chunks, so that a flag waits for
 //! one chunk at most.
 
@@ -10,10 +10,10 @@ use nix::errno::Errno;
 use nix::sys::epoll::EpollFlags;
 
 use crate::area::Area;
-use crate::frame::{CHUNK_BYTES, Frame, HEADER_BYTES};
+use crate::frame::{CHUNK_BYTES, Frame, HEADER_BYTES, WORD_BYTES};
 
-/// Small frames that go with one call.
-const BATCH: usize = 128;
+/// Bytes of small frames that go with one call, about.
+const BATCH_BYTES: usize = 8 << 10;
 /// Flags that may wait before those that were raised again are dropped.
 const MANY_FLAGS: usize = 4096;
 /// Answers to writes that may wait; a peer that does not take them is not read from.
@@ -28,6 +28,17 @@ enum Bulk {
     Write { id: u32, offset: u64, left: Area },
     /// Own staging for a peer that outlives this rank.
     Will { offset: u64, left: Area },
+}
+
+/// What says that something is done.
+#[derive(Debug)]
+enum Sign {
+    Flag {
+        flag: u32,
+        value: u64,
+    },
+    /// A frame and its payload; their number is bounded by who posts.
+    Post(Frame, Box<[u8]>),
 }
 
 /// The chunk that is being sent.
@@ -54,7 +65,8 @@ pub(crate) enum Flushed {
 /// Everything that waits for one peer.
 #[derive(Debug, Default)]
 pub(crate) struct Outbox {
-    flags: VecDeque<(u32, u64)>,
+    /// Flags and posts, in the order in which they were raised and made.
+    signs: VecDeque<Sign>,
     frames: VecDeque<Frame>,
     bulk: VecDeque<Bulk>,
     answers: usize,
@@ -77,18 +89,27 @@ static ZEROS: [u8; 4096] = [0; 4096];
 impl Outbox {
     /// Tell the peer that a flag was raised.
     pub(crate) fn flag(&mut self, flag: u32, value: u64) {
-        if self.flags.len() >= MANY_FLAGS {
+        if self.signs.len() >= MANY_FLAGS {
             self.drop_old_flags();
         }
-        self.flags.push_back((flag, value));
+        self.signs.push_back(Sign::Flag { flag, value });
     }
 
     /// Values only grow, so the last of each flag says all.
     fn drop_old_flags(&mut self) {
         let mut seen = HashSet::new();
-        let last: VecDeque<_> =
-            self.flags.iter().rev().filter(|(flag, _)| seen.insert(*flag)).copied().collect();
-        self.flags = last.into_iter().rev().collect();
+        let signs = std::mem::take(&mut self.signs);
+        for sign in signs.into_iter().rev() {
+            if !matches!(sign, Sign::Flag { flag, .. } if !seen.insert(flag)) {
+                self.signs.push_front(sign);
+            }
+        }
+    }
+
+    /// Put up a post: its two words and its data are `payload`.
+    pub(crate) fn post(&mut self, pair: bool, number: u64, payload: &[u8]) {
+        let bytes = (payload.len() as u64).saturating_sub(WORD_BYTES);
+        self.signs.push_back(Sign::Post(Frame::Post { pair, number, bytes }, payload.into()));
     }
 
     /// Send a frame without payload.
@@ -121,7 +142,7 @@ impl Outbox {
 
     /// Whether all is sent.
     pub(crate) fn is_empty(&self) -> bool {
-        self.flags.is_empty()
+        self.signs.is_empty()
             && self.frames.is_empty()
             && self.bulk.is_empty()
             && self.wire.is_empty()
@@ -184,9 +205,14 @@ impl Outbox {
 
     /// Make the next small frames or the next chunk.
     fn next(&mut self) {
-        for _ in 0..BATCH {
-            let frame = match self.flags.pop_front() {
-                Some((flag, value)) => Frame::Flag { flag, value },
+        while self.wire.len() < BATCH_BYTES {
+            let frame = match self.signs.pop_front() {
+                Some(Sign::Flag { flag, value }) => Frame::Flag { flag, value },
+                Some(Sign::Post(frame, payload)) => {
+                    self.wire.extend_from_slice(&frame.encode());
+                    self.wire.extend_from_slice(&payload);
+                    continue;
+                }
                 None => match self.frames.pop_front() {
                     Some(frame) => frame,
                     None => break,
@@ -287,7 +313,12 @@ mod tests {
     use crate::frame::Limits;
     use crate::parser::{Parser, Step};
 
-    const LIMITS: Limits = Limits { flags: 10_000, staging_bytes: 1 << 30 };
+    const LIMITS: Limits = Limits {
+        flags: 10_000,
+        staging_bytes: 1 << 30,
+        post_bytes: Some(64),
+        pair_post_bytes: None,
+    };
 
     fn area(bytes: &'static [u8]) -> Area {
         // SAFETY:
@@ -337,12 +368,14 @@ mod tests {
         assert!(!outbox.answer(4, area(&PAYLOAD[..5]), 1), "more than a peer may ask for");
         outbox.frame(Frame::State(RankState::Closed));
         outbox.flag(1, 2);
+        outbox.post(false, 9, &[5; 20]);
         let sent = frames(&drain(&mut outbox, 1000));
         let kinds: Vec<_> = sent.iter().map(|(frame, payload)| (*frame, payload.len())).collect();
         assert_eq!(
             kinds,
             [
                 (Frame::Flag { flag: 1, value: 2 }, 0),
+                (Frame::Post { pair: false, number: 9, bytes: 4 }, 20),
                 (Frame::State(RankState::Closed), 0),
                 (Frame::Data { id: 3, bytes: CHUNK_BYTES }, 131_072),
                 (Frame::Data { id: 3, bytes: CHUNK_BYTES }, 131_072),
@@ -350,7 +383,7 @@ mod tests {
                 (Frame::Data { id: 4, bytes: 5 }, 5),
             ]
         );
-        assert!(sent.iter().flat_map(|(_, payload)| payload).all(|byte| *byte == 7));
+        assert!(sent[3..].iter().flat_map(|(_, payload)| payload).all(|byte| *byte == 7));
         assert!(outbox.is_empty());
     }
 

@@ -10,6 +10,7 @@ use nix::sys::epoll::{Epoll, EpollEvent, EpollFlags};
 use stepccl_engine::RankState;
 
 use crate::outbox::{Flushed, MANY_FRAMES, Outbox};
+use crate::shelf::Shelf;
 use crate::socket;
 use crate::transfers::Transfers;
 
@@ -23,6 +24,10 @@ pub(crate) struct Peer {
     pub(crate) stream: TcpStream,
     /// Its number among the peers, which names it in events.
     pub(crate) index: u64,
+    /// Its board of collectives.
+    pub(crate) collective: Shelf,
+    /// Its board for this rank.
+    pub(crate) pair: Shelf,
     /// Lock order: `outbox` before `transfers`, where both are held.
     outbox: Mutex<Outbox>,
     transfers: Mutex<Transfers>,
@@ -40,7 +45,12 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Peer {
-    pub(crate) fn new(rank: u32, pid: u32, stream: TcpStream, index: u64) -> Self {
+    pub(crate) fn new(
+        (rank, pid): (u32, u32),
+        stream: TcpStream,
+        index: u64,
+        (collective, pair): (Shelf, Shelf),
+    ) -> Self {
         let address =
             stream.peer_addr().map_or_else(|_| "a closed connection".into(), |a| a.to_string());
         Self {
@@ -49,6 +59,8 @@ impl Peer {
             address,
             stream,
             index,
+            collective,
+            pair,
             outbox: Mutex::default(),
             transfers: Mutex::default(),
             will: Mutex::default(),
@@ -128,11 +140,7 @@ impl Peer {
             Ok(Flushed::All) => false,
             Ok(Flushed::Some) => true,
             Err(error) => {
-                let _ = self.why.set(format!(
-                    "connection to {}: {}",
-                    self.address,
-                    reason(error)
-                ));
+                let _ = self.why.set(format!("connection to {}: {}", self.address, reason(error)));
                 // The reactor sees the end of both ways and does the rest.
                 let _ = self.stream.shutdown(std::net::Shutdown::Both);
                 false
@@ -145,9 +153,11 @@ impl Peer {
 /// What an error of a connection means to its user.
 pub(crate) fn reason(error: Errno) -> String {
     match error {
-        Errno::ETIMEDOUT => "no answer within the link timeout; the link is cut or the host is down \
+        Errno::ETIMEDOUT => {
+            "no answer within the link timeout; the link is cut or the host is down \
                              (STEPCCL_LINK_TIMEOUT is that time)"
-            .to_owned(),
+                .to_owned()
+        }
         Errno::EHOSTUNREACH | Errno::ENETUNREACH => {
             format!("{}; the link is cut or the host is down", error.desc())
         }

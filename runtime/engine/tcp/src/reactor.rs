@@ -76,8 +76,7 @@ pub(crate) fn run(shared: &Shared) {
     let mut farewell = None;
     loop {
         let closing = shared.closing.load(Ordering::Acquire);
-        let timeout =
-            if closing { EpollTimeout::from(CLOSING_MILLIS) } else { EpollTimeout::NONE };
+        let timeout = if closing { EpollTimeout::from(CLOSING_MILLIS) } else { EpollTimeout::NONE };
         let mut events = [EpollEvent::empty(); EVENTS];
         match wait(shared, &mut events, timeout) {
             Ok(count) => {
@@ -111,11 +110,7 @@ pub(crate) fn help(shared: &Shared) -> bool {
     }
 }
 
-fn wait(
-    shared: &Shared,
-    events: &mut [EpollEvent],
-    timeout: EpollTimeout,
-) -> Result<usize, Errno> {
+fn wait(shared: &Shared, events: &mut [EpollEvent], timeout: EpollTimeout) -> Result<usize, Errno> {
     match shared.epoll.wait(events, timeout) {
         Err(Errno::EINTR) => Ok(0),
         result => result,

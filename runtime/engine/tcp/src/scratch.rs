@@ -40,8 +40,7 @@ impl Scratch {
         }
         let mut memory = vec![0u64; SLAB_BYTES / 8].into_boxed_slice();
         let base = memory.as_mut_ptr().cast();
-        let user =
-            UserMemory { base, bytes: SLAB_BYTES as u64, writable: true, streaming: false };
+        let user = UserMemory { base, bytes: SLAB_BYTES as u64, writable: true, streaming: false };
         // SAFETY:
         // - The slab lives as long as the engine, and nothing makes a reference to its contents.
         let region = unsafe { host.register(user) }?;
@@ -73,8 +72,7 @@ impl Scratch {
         let Some(slab) = self.slabs.get_mut(slab) else { return Err(nowhere) };
         // SAFETY:
         // - The slab lives as long as the engine, which ends its transfers before.
-        let whole =
-            unsafe { Area::new(slab.memory.as_mut_ptr().cast(), SLAB_BYTES as u64) };
+        let whole = unsafe { Area::new(slab.memory.as_mut_ptr().cast(), SLAB_BYTES as u64) };
         let area = whole.part(offset, bytes).ok_or(nowhere)?;
         Ok((slab.start.checked_add(offset)?, area))
     }

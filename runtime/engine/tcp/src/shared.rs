@@ -45,7 +45,6 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    #[expect(clippy::too_many_arguments, reason = "one caller, and every argument is one field")]
     pub(crate) fn new(
         (rank, ranks): (u32, u32),
         limits: Limits,
@@ -77,7 +76,7 @@ impl Shared {
 
     /// The first frame to every peer.
     pub(crate) fn hello(&self) -> Frame {
-        let Limits { flags, staging_bytes } = self.limits;
+        let Limits { flags, staging_bytes, .. } = self.limits;
         Frame::Hello { version: VERSION, flags, rank: self.rank, ranks: self.ranks, staging_bytes }
     }
 

@@ -37,9 +37,8 @@ pub(crate) fn receive(socket: BorrowedFd<'_>, area: Area) -> Result<usize, Errno
     // SAFETY:
     // - `Area::new` was promised that the bytes are valid for writes while the engine uses them;
     //   the kernel writes no more than `length`, and only during the call.
-    let got = unsafe {
-        libc::recv(socket.as_raw_fd(), area.base().cast(), length, libc::MSG_DONTWAIT)
-    };
+    let got =
+        unsafe { libc::recv(socket.as_raw_fd(), area.base().cast(), length, libc::MSG_DONTWAIT) };
     Errno::result(got).map(|count| count.unsigned_abs())
 }
 

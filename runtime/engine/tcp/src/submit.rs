@@ -319,9 +319,7 @@ impl TcpEngine {
         for (index, src) in pieces.srcs.iter().enumerate() {
             srcs.push(match src {
                 Side::Local(address) => address.checked_add(pieces.at)?,
-                Side::Remote { .. } => {
-                    self.scratch.part(pieces.slab, pieces.slot(index), now)?.0
-                }
+                Side::Remote { .. } => self.scratch.part(pieces.slab, pieces.slot(index), now)?.0,
             });
         }
         let dst = match pieces.dst {

@@ -166,8 +166,10 @@ mod tests {
     #[test]
     fn acknowledgements_are_counted_and_lies_are_named() {
         let mut transfers = Transfers::default();
-        let (store, fetch) =
-            (started(&mut transfers, Way::Store, 10, 1), started(&mut transfers, Way::Fetch, 10, 2));
+        let (store, fetch) = (
+            started(&mut transfers, Way::Store, 10, 1),
+            started(&mut transfers, Way::Fetch, 10, 2),
+        );
         assert_eq!(transfers.acknowledge(store, 6), Ok(None));
         assert!(transfers.acknowledge(store, 5).unwrap_err().contains("11 bytes"));
         assert_eq!(transfers.acknowledge(store, 4), Ok(Some(1)));

@@ -7,8 +7,8 @@ use stepccl_plan::{DType, ReduceOp, Targets};
 use super::drive::{NAP, Numbers, PATIENCE};
 use crate::{Board, Combination, Engine, EngineError, Look, Part, PartMut};
 
-/// Posts are absent, then there, then replaced; every byte of their data arrives, in pieces or in
-/// one; sleepers see them; what does not fit is refused. Nothing to check for an engine without
+/// Posts are absent, then there for whom they are meant, then replaced; every byte of their data
+/// arrives, in pieces or in one; sleepers see them; what does not fit is refused. Nothing to check for an engine without
 /// boards.
 ///
 /// # Panics
@@ -41,7 +41,10 @@ fn exchange(engines: &mut [Box<dyn Engine>], board: Board, limit: usize, posts: 
     {
         for writer in 0..engines.len() {
             let from = writer as u32;
-            let absent = engines.iter().all(|e| e.look(from, board, number) == Ok(Look::Absent));
+            let reads = |rank: u32| board == Board::Collective || board == Board::Pair(rank);
+            let absent = (0..).zip(engines.iter()).all(|(rank, engine)| {
+                !reads(rank) || engine.look(from, board, number) == Ok(Look::Absent)
+            });
             assert!(absent, "post {number} of rank {from} is there before it was made");
             let data = numbers.bytes(length);
             let cut = if length == 0 { 0 } else { numbers.next() as usize % length };
@@ -51,7 +54,8 @@ fn exchange(engines: &mut [Box<dyn Engine>], board: Board, limit: usize, posts: 
             // SAFETY:
             // - The parts are slices that live during the call.
             unsafe { engines[writer].post(board, number, words, &parts) }.expect("a post");
-            for engine in engines.iter_mut() {
+            for (_, engine) in (0..).zip(engines.iter_mut()).filter(|(rank, _)| reads(*rank)) {
+                wait(engine.as_mut(), from, board, number);
                 assert_eq!(engine.look(from, board, number), Ok(Look::Here(words)));
                 let offset = if length == 0 { 0 } else { numbers.next() as usize % length };
                 let mut out = vec![0xa5_u8; length - offset];
@@ -87,6 +91,7 @@ fn refused(engine: &mut dyn Engine, board: Board, limit: usize) {
 /// Sums of what every rank posted, into memory apart and into this rank's input itself.
 fn sums(engines: &mut [Box<dyn Engine>]) {
     let (count, skipped, number) = (9, 2, 100);
+    let ranks = engines.len() as u32;
     let value = |rank: usize, i: usize| (rank * 100 + i) as i64;
     let inputs: Vec<Vec<i64>> =
         (0..engines.len()).map(|r| (0..count + skipped).map(|i| value(r, i)).collect()).collect();
@@ -100,6 +105,9 @@ fn sums(engines: &mut [Box<dyn Engine>]) {
         (0..count).map(|i| (0..engines.len()).map(|r| value(r, i + skipped)).sum()).collect();
     let how = Combination { count, dtype: DType::I64, op: ReduceOp::Sum, divisor: 1 };
     for (engine, input) in engines.iter_mut().zip(inputs) {
+        for from in 0..ranks {
+            wait(engine.as_mut(), from, Board::Collective, number);
+        }
         let (mut apart, mut within) = (vec![-1_i64; count], input[skipped..].to_vec());
         for (out, own) in [
             (apart.as_mut_ptr(), input[skipped..].as_ptr()),

@@ -30,8 +30,8 @@ pub fn flags(mut engines: Vec<Box<dyn Engine>>) {
             let flag = (rank * 3 + step * 5) % flags;
             let to = if step % 2 == 0 { Targets::All } else { Targets::One((rank + 1) % ranks) };
             engines[rank as usize].signal(to, flag, value).expect("a signal");
-            for (engine, expected) in engines.iter_mut().zip(&mut expected).zip(0..).map(
-                |((engine, expected), looks)| {
+            for (engine, expected) in
+                engines.iter_mut().zip(&mut expected).zip(0..).map(|((engine, expected), looks)| {
                     let told = looks == rank || to == Targets::All || to == Targets::One(looks);
                     let (least, most) = &mut expected[rank as usize][flag as usize];
                     *most = value;
@@ -39,8 +39,8 @@ pub fn flags(mut engines: Vec<Box<dyn Engine>>) {
                         *least = value;
                     }
                     (engine, expected)
-                },
-            ) {
+                })
+            {
                 for (from, row) in (0..).zip(expected) {
                     for (flag, (least, most)) in (0..).zip(row) {
                         let seen = wait(&mut **engine, from, flag, *least);

@@ -14,8 +14,7 @@ pub fn engines(nodes: &[u32], channels: u32) -> Vec<TcpEngine> {
     let mut streams = streams(nodes);
     let mut engines: HashMap<u32, TcpEngine> = HashMap::new();
     for node in 0..ranks {
-        let local: Vec<u32> =
-            (0..ranks).filter(|rank| nodes[*rank as usize] == node).collect();
+        let local: Vec<u32> = (0..ranks).filter(|rank| nodes[*rank as usize] == node).collect();
         for (host, rank) in hosts(local.len() as u32, channels).into_iter().zip(&local) {
             let config = TcpConfig {
                 rank: *rank,
