@@ -14,6 +14,7 @@ impl Agreement {
             ("buffer_size", staging_bytes.to_string()),
             ("pipeline_depth", or_chosen(config.pipeline_depth.map(|d| d.to_string()))),
             ("page_size", or_chosen(config.page_bytes.map(|p| p.to_string()))),
+            ("engine", config.engine.name().to_owned()),
             ("algorithm", or_chosen(config.algorithm.map(|a| a.name().to_owned()))),
         ];
         Self(pairs.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use stepccl_engine_tcp::{MAX_LINK_TIMEOUT, MIN_LINK_TIMEOUT};
 use stepccl_plan::Algorithm;
 
 use crate::{Error, environment};
@@ -25,6 +26,33 @@ pub const MAX_START_TIMEOUT: Duration = Duration::from_secs(7 * 24 * 3600);
 /// Most channels.
 pub(crate) const MAX_CHANNELS: u32 = 64;
 
+/// Which engine moves the bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum EngineChoice {
+    /// Shared memory within a node, TCP between nodes.
+    #[default]
+    Auto,
+    /// Shared memory alone; ranks of several nodes are refused.
+    Host,
+    /// TCP between all ranks, those of one node too: to test and to compare.
+    Tcp,
+}
+
+impl EngineChoice {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Auto, Self::Host, Self::Tcp];
+
+    /// Name as users write it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Host => "host",
+            Self::Tcp => "tcp",
+        }
+    }
+}
+
 /// Settings of a communicator. Every rank must be given the same `buffer_bytes`,
 /// `pipeline_depth`, `page_bytes` and `algorithm`; start-up checks it.
 #[derive(Clone, Debug)]
@@ -45,6 +73,13 @@ pub struct Config {
     pub timeout: Duration,
     /// Time start-up may take.
     pub start_timeout: Duration,
+    /// Which engine moves the bytes; the same on every rank.
+    pub engine: EngineChoice,
+    /// Network interfaces between nodes, as [`stepccl_bootstrap::Network::interfaces`] says; unset:
+    /// all.
+    pub socket_ifname: Option<String>,
+    /// Between nodes, a link whose other side's host does not answer for so long counts as cut.
+    pub link_timeout: Duration,
     /// The job's secret; unset: rank 0 makes one and the store passes it on.
     pub secret: Option<String>,
 }
@@ -60,6 +95,9 @@ impl Default for Config {
             algorithm: None,
             timeout: Duration::from_secs(1800),
             start_timeout: Duration::from_secs(300),
+            engine: EngineChoice::Auto,
+            socket_ifname: None,
+            link_timeout: stepccl_engine_tcp::DEFAULT_LINK_TIMEOUT,
             secret: None,
         }
     }
@@ -88,6 +126,8 @@ impl Config {
         range("dma_concurrency", Some(self.channels), 0, MAX_CHANNELS)?;
         range("pipeline_depth", self.pipeline_depth, 1, MAX_DEPTH)?;
         range("page_size", self.page_bytes, 64, MAX_STAGING_BYTES)?;
+        let (low, high) = (MIN_LINK_TIMEOUT.as_secs_f64(), MAX_LINK_TIMEOUT.as_secs_f64());
+        range("link_timeout", Some(self.link_timeout.as_secs_f64()), low, high)?;
         check_time("timeout", self.timeout, MAX_TIMEOUT)?;
         check_time("start_timeout", self.start_timeout, MAX_START_TIMEOUT)
     }
@@ -142,6 +182,7 @@ mod tests {
             Config { channels: 65, ..Config::default() },
             Config { pipeline_depth: Some(0), ..Config::default() },
             Config { page_bytes: Some(1), ..Config::default() },
+            Config { link_timeout: Duration::from_secs(1), ..Config::default() },
             Config { timeout: Duration::ZERO, ..Config::default() },
             Config { timeout: Duration::MAX, ..Config::default() },
             Config { start_timeout: MAX_START_TIMEOUT * 2, ..Config::default() },

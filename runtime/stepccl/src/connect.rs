@@ -1,23 +1,22 @@
 //! From a store to a communicator: meet, agree, share memory, measure.
 
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use stepccl_bootstrap::{JoinConfig, Mesh, Secret, Store, join};
+use stepccl_bootstrap::{JoinConfig, Mesh, Network, Secret, Store, join};
 use stepccl_engine::{Address, Engine, EngineError};
-use stepccl_engine_host::{HostConfig, HostEngine, HostError, PeerLink};
-use stepccl_memory::Segment;
 use stepccl_plan::{Figures, Topology};
 
 use crate::agreement::Agreement;
 use crate::context::Context;
+use crate::engines;
 use crate::geometry::{BoardShares, Geometry};
 use crate::measure;
+use crate::meet::Meeting;
 use crate::placement;
 use crate::plans::Plans;
 use crate::progress::{Abort, Patience, Progress};
-use crate::{Config, Error};
+use crate::{Config, EngineChoice, Error};
 
 /// Looks before a thread sleeps, where every rank has a core: some 200 microseconds, which is more
 /// than a peer needs for a page, so that pages do not wait for a wake-up.
@@ -62,20 +61,32 @@ pub(crate) fn connect(
             secret,
             timeout: config.start_timeout,
             note: [agreement.to_note(), placement::note(&placement::own_cores()).into()].concat(),
+            network: Network {
+                everywhere: config.engine == EngineChoice::Tcp,
+                interfaces: config.socket_ifname.clone(),
+            },
         },
     )?;
     agreement.check(name, rank, &mesh.notes)?;
-    let topology = Topology::new(&mesh.nodes)?;
-    if topology.nodes() > 1 {
+    let local = engines::local_ranks(&mesh);
+    let networked = local.len() < ranks as usize;
+    if config.engine == EngineChoice::Host && networked {
         return Err(Error::NotSupported {
-            what: format!("communicator '{name}' over {} hosts", topology.nodes()),
-            why: "the host engine moves bytes within one host (and one network namespace); start all ranks there".to_owned(),
+            what: format!("communicator '{name}' over several nodes with STEPCCL_ENGINE=host"),
+            why: "the host engine moves bytes within one node, which is one host and one network \
+                  namespace; start all ranks there, or set STEPCCL_ENGINE=auto"
+                .to_owned(),
         });
     }
+    // Where all links are of the network, each rank is a node to the planners.
+    let topology = match config.engine {
+        EngineChoice::Tcp => Topology::uniform(ranks, ranks)?,
+        EngineChoice::Auto | EngineChoice::Host => Topology::new(&mesh.nodes)?,
+    };
 
     let shares = BoardShares::of(ranks, staging_bytes);
     let geometry = Geometry::new(ranks, shares.staging_bytes, true);
-    let mut engine = open_engine(&mut mesh, geometry, shares, config, deadline)?;
+    let mut engine = engines::open(&mut mesh, geometry, shares, config, deadline)?;
     let staging = (0..ranks)
         .map(|r| engine.staging(r).map(|s| s.base))
         .collect::<Option<Box<[Address]>>>()
@@ -84,15 +95,30 @@ pub(crate) fn connect(
             message: "the engine cannot address the staging of every rank".to_owned(),
         })?;
 
-    let shared = placement::share_cores(&mesh.notes);
-    let figures = agree_on_figures(
-        &mut mesh,
-        engine.as_mut(),
-        staging[rank as usize],
-        &geometry,
-        shared,
-        deadline,
-    )?;
+    let notes: Vec<&[u8]> =
+        local.iter().map(|rank| mesh.notes[*rank as usize].as_slice()).collect();
+    // A rank with links over the network has a thread that serves them.
+    let shared = placement::share_cores(&notes, if networked { 2 } else { 1 });
+    let figures = if networked {
+        let meeting = Meeting {
+            engine: engine.as_mut(),
+            name,
+            rank,
+            ranks,
+            flag: geometry.flags(),
+            deadline,
+        };
+        agree_over_engine(meeting, &local, &staging, &geometry, shared)?
+    } else {
+        agree_on_figures(
+            &mut mesh,
+            engine.as_mut(),
+            staging[rank as usize],
+            &geometry,
+            shared,
+            deadline,
+        )?
+    };
     let reduce_sources = engine.capabilities().max_reduce_sources;
     let abort = Arc::new(Abort::default());
     let context = Context::new(engine, rank, ranks, geometry, staging);
@@ -111,48 +137,6 @@ pub(crate) fn connect(
         ),
         staging_bytes,
     })
-}
-
-fn open_engine(
-    mesh: &mut Mesh,
-    geometry: Geometry,
-    shares: BoardShares,
-    config: &Config,
-    deadline: Instant,
-) -> Result<Box<dyn Engine>, Error> {
-    let host = HostConfig {
-        // One more than plans and pairs use, for the measurement at start.
-        flags: geometry.flags() + 1,
-        board: shares.collective,
-        pair_board: shares.pair,
-        staging_bytes: shares.staging_bytes as u64,
-        channels: config.channels,
-        channel_min_bytes: config.channel_min_bytes as u64,
-        ..HostConfig::new(mesh.rank, mesh.ranks)
-    };
-    let failed = |error: HostError| Error::System {
-        what: "opening the host engine".to_owned(),
-        message: error.to_string(),
-    };
-    let own = HostEngine::create_segment(&host).map_err(failed)?;
-    let descriptors = mesh.exchange_fd(own.fd(), deadline)?;
-    let mut peers = Vec::new();
-    for (rank, descriptor) in (0..).zip(descriptors) {
-        let (Some(descriptor), Some(link)) = (descriptor, &mesh.links[rank as usize]) else {
-            continue;
-        };
-        let segment = Segment::open(descriptor, own.bytes()).map_err(|error| Error::System {
-            what: format!("shared memory of rank {rank}"),
-            message: error.to_string(),
-        })?;
-        let socket = link.stream.try_clone().map_err(|error| Error::System {
-            what: format!("socket of rank {rank}"),
-            message: error.to_string(),
-        })?;
-        peers.push(PeerLink { rank, pid: link.pid, segment, socket: Some(OwnedFd::from(socket)) });
-    }
-    let engine = HostEngine::new(host, own, peers).map_err(failed)?;
-    Ok(Box::new(engine))
 }
 
 /// Rank 0 measures; all use what it found.
@@ -195,5 +179,59 @@ fn agree_on_figures(
     measure::decode(first, Figures::default()).ok_or_else(|| Error::System {
         what: "figures of rank 0".to_owned(),
         message: format!("{} bytes that are no figures", first.len()),
+    })
+}
+
+/// The same where ranks are of several nodes: rank 0 measures its node and the way to another.
+fn agree_over_engine(
+    mut meeting: Meeting<'_>,
+    local: &[u32],
+    staging: &[Address],
+    geometry: &Geometry,
+    shared: bool,
+) -> Result<Figures, Error> {
+    let failed =
+        |source: EngineError| Error::Engine { context: "measuring at start".to_owned(), source };
+    let rank = meeting.rank;
+    meeting.meet(1)?;
+    let mut figures = Figures::default();
+    // Rank 0 and the next rank of its node send signals to and fro.
+    let pair = (local.first() == Some(&0)).then(|| local.get(1)).flatten().copied();
+    if let Some(second) = pair.filter(|second| rank == 0 || rank == *second) {
+        let peer = if rank == 0 { second } else { 0 };
+        let engine = &mut *meeting.engine;
+        let begins = rank == 0;
+        let latency = if shared {
+            None
+        } else {
+            measure::signal_latency_with(engine, begins, peer, geometry.flags()).map_err(failed)?
+        };
+        figures.local.latency_ns = match latency {
+            Some(latency) if latency > Duration::ZERO => latency.as_secs_f64() * 1e9,
+            _ => SHARED_LATENCY_NS,
+        };
+    }
+    if rank == 0 {
+        let engine = &mut *meeting.engine;
+        let (copy, sum) =
+            measure::rates(engine, staging[0], geometry.pair_offset).map_err(failed)?;
+        figures.copy_bytes_per_second = copy;
+        figures.local.bytes_per_second = copy;
+        figures.reduce_bytes_per_second = sum;
+        let far = (0..meeting.ranks).find(|peer| !local.contains(peer));
+        if let Some(far) = far {
+            let (latency, rate) =
+                measure::network(engine, staging[far as usize], geometry.pair_offset)
+                    .map_err(failed)?;
+            figures.network.latency_ns = latency;
+            figures.network.bytes_per_second = rate;
+        }
+    }
+    let mut message = [0; measure::MESSAGE_BYTES];
+    message.copy_from_slice(&measure::encode(&figures));
+    meeting.hear(&mut message, staging, measure::AFTER_SIGNALS)?;
+    measure::decode(&message, Figures::default()).ok_or_else(|| Error::System {
+        what: "figures of rank 0".to_owned(),
+        message: format!("{message:?} are no figures"),
     })
 }

@@ -5,9 +5,12 @@
 //! | `STEPCCL_ALGORITHM` | `direct`, `two_shot`, `ring`, `recursive`, `tree`, `hierarchical` | chosen by the cost model |
 //! | `STEPCCL_BUFFER_SIZE` | bytes, or `4MiB`, `256KB` | 8 MiB over all ranks of a node, at most 4 MiB a rank |
 //! | `STEPCCL_DMA_CONCURRENCY` | DMA channels (threads here) used at once, 0 to 64 | 0 |
+//! | `STEPCCL_ENGINE` | `auto`, `host`, `tcp` | `auto`: shared memory within a node, TCP between nodes |
+//! | `STEPCCL_LINK_TIMEOUT` | seconds, 2 to 86400, after which a link between nodes that does not answer counts as cut | 20 |
 //! | `STEPCCL_PAGE_SIZE` | bytes of a page of one block, as above | chosen by the cost model |
 //! | `STEPCCL_PIPELINE_DEPTH` | pages in flight, 1 to 64 | chosen by the cost model |
 //! | `STEPCCL_SECRET` | the job's secret, a text of 16 bytes or more, the same on every rank | made by rank 0 and passed through the store |
+//! | `STEPCCL_SOCKET_IFNAME` | network interfaces between nodes: prefixes with commas between, `=` before exact names, `^` before those to leave out | all |
 //! | `STEPCCL_TIMEOUT` | seconds an operation may take | 1800 |
 
 use std::time::Duration;
@@ -15,7 +18,7 @@ use std::time::Duration;
 use stepccl_plan::Algorithm;
 
 use crate::size::parse_size;
-use crate::{Config, Error};
+use crate::{Config, EngineChoice, Error};
 
 /// Prefix of every variable.
 const PREFIX: &str = "STEPCCL_";
@@ -50,6 +53,16 @@ fn apply_one(config: &mut Config, name: &str, value: &str) -> Result<(), Error> 
             config.channels =
                 parse("STEPCCL_DMA_CONCURRENCY", value, "must be a whole number from 0 to 64")?;
         }
+        "STEPCCL_ENGINE" => {
+            let found = EngineChoice::ALL.into_iter().find(|e| e.name() == value);
+            config.engine = found.ok_or_else(|| {
+                Error::invalid("STEPCCL_ENGINE", value, "must be auto, host or tcp")
+            })?;
+        }
+        "STEPCCL_LINK_TIMEOUT" => {
+            config.link_timeout = seconds("STEPCCL_LINK_TIMEOUT", value)?;
+        }
+        "STEPCCL_SOCKET_IFNAME" => config.socket_ifname = Some(value.to_owned()),
         "STEPCCL_PAGE_SIZE" => config.page_bytes = Some(parse_size("STEPCCL_PAGE_SIZE", value)?),
         "STEPCCL_PIPELINE_DEPTH" => {
             config.pipeline_depth = Some(parse(
@@ -60,15 +73,18 @@ fn apply_one(config: &mut Config, name: &str, value: &str) -> Result<(), Error> 
         }
         "STEPCCL_SECRET" => config.secret = Some(value.to_owned()),
         "STEPCCL_TIMEOUT" => {
-            let rule = "must be a number of seconds above 0";
-            let seconds: f64 = parse("STEPCCL_TIMEOUT", value, rule)?;
-            config.timeout = Duration::try_from_secs_f64(seconds)
-                .map_err(|_| Error::invalid("STEPCCL_TIMEOUT", value, rule))?;
+            config.timeout = seconds("STEPCCL_TIMEOUT", value)?;
         }
         // A launcher may set variables for other programs of the project.
         _ => {}
     }
     Ok(())
+}
+
+fn seconds(name: &'static str, value: &str) -> Result<Duration, Error> {
+    let rule = "must be a number of seconds above 0";
+    let seconds: f64 = parse(name, value, rule)?;
+    Duration::try_from_secs_f64(seconds).map_err(|_| Error::invalid(name, value, rule))
 }
 
 fn parse<T: std::str::FromStr>(name: &'static str, value: &str, rule: &str) -> Result<T, Error> {
@@ -86,6 +102,9 @@ mod tests {
             ("STEPCCL_ALGORITHM", "ring"),
             ("STEPCCL_BUFFER_SIZE", "2MiB"),
             ("STEPCCL_DMA_CONCURRENCY", "3"),
+            ("STEPCCL_ENGINE", "tcp"),
+            ("STEPCCL_LINK_TIMEOUT", "2.5"),
+            ("STEPCCL_SOCKET_IFNAME", "^docker"),
             ("STEPCCL_PAGE_SIZE", "64KiB"),
             ("STEPCCL_PIPELINE_DEPTH", "7"),
             ("STEPCCL_SECRET", "s"),
@@ -95,6 +114,9 @@ mod tests {
         }
         assert_eq!(config.algorithm, Some(Algorithm::Ring));
         assert_eq!(config.buffer_bytes, Some(2 << 20));
+        assert_eq!(config.engine, EngineChoice::Tcp);
+        assert_eq!(config.link_timeout, Duration::from_millis(2500));
+        assert_eq!(config.socket_ifname.as_deref(), Some("^docker"));
         assert_eq!(config.channels, 3);
         assert_eq!(config.page_bytes, Some(64 << 10));
         assert_eq!(config.pipeline_depth, Some(7));
@@ -108,6 +130,8 @@ mod tests {
             ("STEPCCL_ALGORITHM", "fastest"),
             ("STEPCCL_BUFFER_SIZE", "many"),
             ("STEPCCL_DMA_CONCURRENCY", "-1"),
+            ("STEPCCL_ENGINE", "TCP2"),
+            ("STEPCCL_LINK_TIMEOUT", "soon"),
             ("STEPCCL_PAGE_SIZE", "one"),
             ("STEPCCL_PIPELINE_DEPTH", "x"),
             ("STEPCCL_TIMEOUT", "-3"),

@@ -48,10 +48,15 @@ impl fmt::Display for OperationName {
 }
 
 /// Why a peer does not answer any more.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LossReason {
     /// Its process ended.
     Died,
+    /// The link to it ended: its process died, its host is down or the link is cut.
+    Unreachable {
+        /// What is known of the link.
+        detail: String,
+    },
     /// It destroyed its communicator.
     Closed,
     /// It failed, and blames this rank.
@@ -65,6 +70,7 @@ impl fmt::Display for LossReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Died => f.write_str("its process died"),
+            Self::Unreachable { detail } => f.write_str(detail),
             Self::Closed => f.write_str("it destroyed its communicator"),
             Self::Failed { culprit } => write!(f, "it failed and blames rank {culprit}"),
         }

@@ -18,15 +18,16 @@ pub(crate) fn note(cores: &str) -> String {
     format!("{LINE}{cores}\n")
 }
 
-/// Whether the ranks with these notes have fewer cores than they are.
-pub(crate) fn share_cores(notes: &[Vec<u8>]) -> bool {
+/// Whether the ranks of one node, which have these notes, have fewer cores than threads: each has
+/// `threads`.
+pub(crate) fn share_cores(notes: &[&[u8]], threads: usize) -> bool {
     let mut cores = BTreeSet::new();
     for note in notes {
         let note = String::from_utf8_lossy(note);
         let list = note.lines().find_map(|line| line.strip_prefix(LINE)).unwrap_or_default();
         cores.extend(parse(list));
     }
-    cores.len() < notes.len()
+    cores.len() < notes.len() * threads
 }
 
 /// Most cores a list may name.
@@ -48,7 +49,8 @@ mod tests {
     use super::*;
 
     fn share(lists: &[&str]) -> bool {
-        share_cores(&lists.iter().map(|l| note(l).into_bytes()).collect::<Vec<_>>())
+        let notes: Vec<_> = lists.iter().map(|list| note(list)).collect();
+        share_cores(&notes.iter().map(String::as_bytes).collect::<Vec<_>>(), 1)
     }
 
     #[test]
@@ -58,6 +60,14 @@ mod tests {
         assert!(!share(&["0-1,4", "0-1,4", "0-1,4"]));
         assert!(share(&["0", "0"]));
         assert!(share(&["0-1", "0-1", "0-1"]));
+    }
+
+    #[test]
+    fn more_threads_need_more_cores() {
+        let notes = [note("0-3").into_bytes(), note("0-3").into_bytes()];
+        let notes = notes.each_ref().map(Vec::as_slice);
+        assert!(!share_cores(&notes, 2));
+        assert!(share_cores(&notes, 3));
     }
 
     #[test]

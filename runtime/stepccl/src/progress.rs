@@ -341,7 +341,10 @@ impl Progress {
 
     fn peer_lost(&self, lost: LostPeer, needs: &Identity, now: Instant) -> Box<Fatal> {
         let (reason, culprit) = match lost.state {
-            RankState::Running => (LossReason::Died, lost.rank),
+            RankState::Running => match self.cx.engine.why_lost(lost.rank) {
+                Some(detail) => (LossReason::Unreachable { detail }, lost.rank),
+                None => (LossReason::Died, lost.rank),
+            },
             RankState::Closed => (LossReason::Closed, lost.rank),
             RankState::Failed { culprit } => (LossReason::Failed { culprit }, culprit),
         };
@@ -376,7 +379,18 @@ impl Progress {
         }
     }
 
-    fn fatal(&self, failure: &Failure, identity: &Identity) -> Box<Fatal> {
+    fn fatal(&mut self, failure: &Failure, identity: &Identity) -> Box<Fatal> {
+        if let Failure::Engine(EngineError::Lost { rank, .. }) = failure {
+            let mut lost = Vec::new();
+            self.cx.engine.lost_peers(&mut lost);
+            if let Some(lost) = lost.into_iter().find(|lost| lost.rank == *rank) {
+                return self.peer_lost(lost, identity, Instant::now());
+            }
+        }
+        self.fatal_as_told(failure, identity)
+    }
+
+    fn fatal_as_told(&self, failure: &Failure, identity: &Identity) -> Box<Fatal> {
         let error = self.explain(failure, identity);
         Box::new(Fatal { error, culprit: self.cx.rank, operation: Some(identity.sequence) })
     }
@@ -443,7 +457,7 @@ impl Progress {
     /// A failure that no operation caused is told of the first.
     fn fatal_of_first(&self, failure: &Failure, own: Option<&Identity>) -> Box<Fatal> {
         match self.under_way(own).next() {
-            Some((_, identity)) => self.fatal(failure, identity),
+            Some((_, identity)) => self.fatal_as_told(failure, identity),
             None => Box::new(Fatal {
                 error: Error::System {
                     what: format!("communicator '{}', rank {}", self.name, self.cx.rank),
