@@ -384,7 +384,7 @@ impl Progress {
             let mut lost = Vec::new();
             self.cx.engine.lost_peers(&mut lost);
             if let Some(lost) = lost.into_iter().find(|lost| lost.rank == *rank) {
-                return self.peer_lost(lost, identity, Instant::now());
+                return self.or_mismatch(self.peer_lost(lost, identity, Instant::now()), identity);
             }
         }
         self.fatal_as_told(failure, identity)

@@ -360,7 +360,7 @@ impl Engine for TcpEngine {
     fn why_lost(&self, rank: u32) -> Option<String> {
         match self.ways.get(rank as usize)? {
             Way::Host(_) => None,
-            Way::Peer(peer) => self.shared.peers[*peer].why().map(str::to_owned),
+            Way::Peer(peer) => self.shared.peers[*peer].why_cut().map(str::to_owned),
         }
     }
 }

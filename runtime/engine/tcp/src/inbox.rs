@@ -89,7 +89,7 @@ impl Inbox {
         match self.take(shared, peer, buffer) {
             Ok(came) => came,
             Err(fault) => {
-                shared.give_up(peer, &fault.to_string());
+                shared.give_up(peer, &fault.to_string(), !matches!(fault, Fault::Closed));
                 true
             }
         }

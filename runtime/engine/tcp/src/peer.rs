@@ -36,6 +36,8 @@ pub(crate) struct Peer {
     said: AtomicU64,
     gone: AtomicBool,
     why: OnceLock<String>,
+    /// The other side's kernel did not end the connection: more than its process is gone.
+    cut: AtomicBool,
 }
 
 /// Take a lock whether or not another thread panicked with it: what it guards is only data for a
@@ -67,6 +69,7 @@ impl Peer {
             said: AtomicU64::new(0),
             gone: AtomicBool::new(false),
             why: OnceLock::new(),
+            cut: AtomicBool::new(false),
         }
     }
 
@@ -111,10 +114,18 @@ impl Peer {
         self.why.get().map(String::as_str)
     }
 
-    /// Give the peer up for this reason; the jobs that waited for it.
-    pub(crate) fn give_up(&self, reason: &str) -> Vec<u64> {
+    /// Why it is gone, where more is gone than its process.
+    pub(crate) fn why_cut(&self) -> Option<&str> {
+        if self.cut.load(Ordering::Acquire) { self.why() } else { None }
+    }
+
+    /// Give the peer up for this reason; the jobs that waited for it. `cut` says that its kernel
+    /// did not end the connection.
+    pub(crate) fn give_up(&self, reason: &str, cut: bool) -> Vec<u64> {
         // The first reason stands.
-        let _ = self.why.set(format!("connection to {}: {reason}", self.address));
+        if self.why.set(format!("connection to {}: {reason}", self.address)).is_ok() {
+            self.cut.store(cut, Ordering::Release);
+        }
         self.gone.store(true, Ordering::Release);
         let jobs = self.cancel();
         // Whoever waits at the other end learns of it at once.

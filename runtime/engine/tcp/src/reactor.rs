@@ -123,7 +123,7 @@ struct GiveUpAll<'a>(&'a Shared);
 impl Drop for GiveUpAll<'_> {
     fn drop(&mut self) {
         for peer in &self.0.peers {
-            self.0.give_up(peer, "the thread that serves it has ended");
+            self.0.give_up(peer, "the thread that serves it has ended", true);
         }
         self.0.waker.wake();
     }

@@ -131,9 +131,9 @@ impl Shared {
         EngineError::Lost { rank: peer.rank, detail }
     }
 
-    /// Nothing more can come from `peer`, for this reason.
-    pub(crate) fn give_up(&self, peer: &Peer, reason: &str) {
-        for job in peer.give_up(reason) {
+    /// Nothing more can come from `peer`, for this reason; see [`Peer::give_up`].
+    pub(crate) fn give_up(&self, peer: &Peer, reason: &str, cut: bool) {
+        for job in peer.give_up(reason, cut) {
             self.end(job, Some(Self::lost(peer)));
         }
         // Fails only where it is not watched any more.
