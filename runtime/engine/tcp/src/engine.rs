@@ -200,8 +200,8 @@ impl Engine for TcpEngine {
         }
         match *operation {
             Operation::Copy { src, dst, bytes } => self.copy(src, dst, bytes),
-            Operation::Reduce { srcs, dst, count, dtype, op, divisor } => {
-                self.reduce(srcs, dst, count, crate::job::Sum { dtype, op, divisor })
+            Operation::Reduce { srcs, dst, count, dtype, op, divisor, scale } => {
+                self.reduce(srcs, dst, count, crate::job::Sum { dtype, op, divisor, scale })
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Operations that need another node: what is fetched, added and stored, piece by piece.
 
-use stepccl_engine::{Address, EngineError};
+use stepccl_engine::{Address, EngineError, Scale};
 use stepccl_plan::{DType, ReduceOp};
 
 use crate::scratch::SLAB_BYTES;
@@ -20,6 +20,7 @@ pub(crate) struct Sum {
     pub(crate) dtype: DType,
     pub(crate) op: ReduceOp,
     pub(crate) divisor: u32,
+    pub(crate) scale: Option<Scale>,
 }
 
 /// What a job does once its transfers have ended.
@@ -118,7 +119,7 @@ mod tests {
         let pieces = Pieces {
             srcs: vec![remote(1), local, remote(2)],
             dst: remote(0),
-            sum: Some(Sum { dtype: DType::F32, op: ReduceOp::Sum, divisor: 1 }),
+            sum: Some(Sum { dtype: DType::F32, op: ReduceOp::Sum, divisor: 1, scale: None }),
             slab: 0,
             total: 300,
             at: 256,

@@ -102,10 +102,10 @@ impl TcpEngine {
         }
         // A count past 2^64 bytes is out of any bounds.
         let bytes = count.saturating_mul(sum.dtype.size() as u64);
-        let to = self.aligned(dst, bytes, sum)?;
+        let to = self.side(dst, bytes)?;
         let mut from = Vec::with_capacity(srcs.len());
         for src in srcs {
-            let side = self.aligned(*src, bytes, sum)?;
+            let side = self.side(*src, bytes)?;
             if let (Side::Remote { peer: a, offset: x }, Side::Remote { peer: b, offset: y }) =
                 (side, to)
                 && a == b
@@ -155,18 +155,6 @@ impl TcpEngine {
             return Err(EngineError::OutOfBounds { address, bytes, region_bytes });
         }
         Ok(Side::Remote { peer, offset })
-    }
-
-    fn aligned(&self, address: Address, bytes: u64, sum: Sum) -> Result<Side, EngineError> {
-        let side = self.side(address, bytes)?;
-        let align = sum.dtype.size();
-        match side {
-            Side::Remote { offset, .. } if !offset.is_multiple_of(align as u64) => {
-                Err(EngineError::Misaligned { address, align })
-            }
-            // The host engine looks at its own.
-            side => Ok(side),
-        }
     }
 
     fn start_pieces(
@@ -314,7 +302,7 @@ impl TcpEngine {
 
     /// Combine the sources of the present piece, all of which are here.
     fn add_up(&mut self, pieces: &Pieces, now: u64) -> Result<(), EngineError> {
-        let Some(Sum { dtype, op, divisor }) = pieces.sum else { return Ok(()) };
+        let Some(Sum { dtype, op, divisor, scale }) = pieces.sum else { return Ok(()) };
         let mut srcs = Vec::with_capacity(pieces.srcs.len());
         for (index, src) in pieces.srcs.iter().enumerate() {
             srcs.push(match src {
@@ -327,7 +315,7 @@ impl TcpEngine {
             Side::Remote { .. } => self.scratch.part(pieces.slab, pieces.result_slot(), now)?.0,
         };
         let count = now / dtype.size() as u64;
-        let sum = Operation::Reduce { srcs: &srcs, dst, count, dtype, op, divisor };
+        let sum = Operation::Reduce { srcs: &srcs, dst, count, dtype, op, divisor, scale };
         // A reduce is done when the host engine has submitted it.
         self.host.submit(&sum).map(|_| ())
     }
