@@ -2,6 +2,8 @@
 
 use stepccl_engine::{Address, Completion, Engine, EngineError, Operation, Submission, Token};
 
+use stepccl_engine_host::HostEngine;
+
 use crate::area::Area;
 use crate::engine::TcpEngine;
 use crate::frame::Frame;
@@ -96,6 +98,7 @@ impl TcpEngine {
         count: u64,
         sum: Sum,
     ) -> Result<Submission, EngineError> {
+        HostEngine::check_combination(sum.dtype, sum.op, sum.scale.is_some())?;
         if srcs.is_empty() || srcs.len() > MAX_SOURCES {
             let limit = MAX_SOURCES as u32;
             return Err(EngineError::BadSources { sources: srcs.len(), limit });

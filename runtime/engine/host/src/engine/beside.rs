@@ -7,8 +7,10 @@ use std::time::Duration;
 use stepccl_engine::Engine;
 use stepccl_engine::{Address, Board, EngineError, RegionId, UserMemory};
 use stepccl_memory::futex;
+use stepccl_plan::{DType, ReduceOp};
 
 use super::{HostEngine, system};
+use crate::check;
 use crate::region::Access;
 
 /// A rank between [`HostEngine::fall_asleep`] and [`HostEngine::sleep`].
@@ -71,6 +73,15 @@ impl HostEngine {
         let end = offset.saturating_add(bytes);
         let post = self.post_of(rank, Board::Collective, number, end)?;
         Ok(post.data().wrapping_add(offset).cast_const())
+    }
+
+    /// Refuse a combination that the kernels do not have.
+    ///
+    /// # Errors
+    ///
+    /// [`EngineError`] as for a reduce of it.
+    pub fn check_combination(dtype: DType, op: ReduceOp, scaled: bool) -> Result<(), EngineError> {
+        check::combination(dtype, op, scaled)
     }
 
     /// First half of [`Engine::park`], for an engine that has more to wait for: from now on, whoever

@@ -1,7 +1,7 @@
 //! Short messages: to ranks of this node by the host engine, to others with their data.
 
 use stepccl_engine::{Board, BoardShape, Combination, Engine, EngineError, Look, Part, PartMut};
-use stepccl_engine_host::kernel;
+use stepccl_engine_host::{HostEngine, kernel};
 
 use super::{TcpEngine, Way};
 use crate::shelf::Shelf;
@@ -160,6 +160,7 @@ impl TcpEngine {
         how: Combination,
     ) -> Result<(), EngineError> {
         let Combination { count, dtype, op, divisor } = how;
+        HostEngine::check_combination(dtype, op, false)?;
         let bytes = count.saturating_mul(dtype.size());
         let end = offset.saturating_add(bytes);
         let mut from = Vec::with_capacity(self.ways.len());
