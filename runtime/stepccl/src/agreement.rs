@@ -16,6 +16,7 @@ impl Agreement {
             ("page_size", or_chosen(config.page_bytes.map(|p| p.to_string()))),
             ("engine", config.engine.name().to_owned()),
             ("algorithm", or_chosen(config.algorithm.map(|a| a.name().to_owned()))),
+            ("single_copy", or_chosen(config.wants_single_copy().map(|s| s.to_string()))),
         ];
         Self(pairs.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
     }

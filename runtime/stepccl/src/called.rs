@@ -9,8 +9,8 @@ use crate::Call;
 /// A collective call without its memory: what must be the same on every rank.
 ///
 /// ```text
-/// first word:  | root (32 bits) | 0 | operation (8) | type (8) | collective (8) |
-/// second word: | count                                                          |
+/// first word:  | root (32 bits) | stage (8) | operation (8) | type (8) | collective (8) |
+/// second word: | count                                                                 |
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Called(pub [u64; 2]);

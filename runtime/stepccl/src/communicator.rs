@@ -14,10 +14,12 @@ use crate::error::With;
 use crate::inner::Inner;
 use crate::pair::{Direction, PairTask};
 use crate::plans::Plans;
-use crate::prepared::Prepared;
+use crate::pull::can_pull;
 use crate::request::{AnyMessage, Message, Request};
+use crate::single_copy::SingleCopy;
 use crate::stats::Stats;
 use crate::task::{COLLECTIVES, Entry, Identity, Task, recv_lane, send_lane};
+use crate::way::Way;
 use crate::work::{Keep, Outcome, Work, WorkState};
 use crate::{Call, Config, Error};
 
@@ -34,6 +36,9 @@ pub struct Communicator {
     pub(crate) inner: Arc<Inner>,
     plans: Mutex<Plans>,
     eager: EagerLimits,
+    /// Blocks of at least so many bytes are read from the peers' memory.
+    pull_from: usize,
+    single_copy: SingleCopy,
     operations: AtomicU64,
     message_bytes: AtomicU64,
     timeout: Duration,
@@ -64,13 +69,15 @@ impl Communicator {
         config: &Config,
     ) -> Result<Self, Error> {
         let started = Instant::now();
-        let Connected { progress, abort, patience, plans, staging_bytes } =
+        let Connected { progress, abort, patience, plans, single_copy, staging_bytes } =
             connect(store, name, rank, ranks, config)?;
         let start_up = started.elapsed();
         Ok(Self {
             inner: Arc::new(Inner::new(name.to_owned(), progress, abort, patience)),
             plans: Mutex::new(plans),
             eager: EagerLimits::new(),
+            pull_from: single_copy.least_bytes(),
+            single_copy,
             operations: AtomicU64::new(0),
             message_bytes: AtomicU64::new(0),
             timeout: config.timeout,
@@ -127,6 +134,7 @@ impl Communicator {
             staging_bytes: self.staging_bytes,
             algorithms,
             counters: self.inner.meter.read(),
+            single_copy: self.single_copy.to_string(),
             figures: *plans.figures(),
         }
     }
@@ -173,33 +181,31 @@ impl Communicator {
         Identity { name, sequence, bytes, with, tag, started: None, timeout }
     }
 
-    /// The program of a call that was checked, where it needs one, and its identity.
+    /// The way of a call that was checked, and its identity.
     pub(crate) fn prepare(
         &self,
         call: &Call,
         timeout: Option<Duration>,
-    ) -> Result<(Option<Arc<Prepared>>, Identity), Error> {
+    ) -> Result<(Way, Identity), Error> {
         check_timeout(timeout)?;
         let bytes = call.message_bytes(self.rank(), self.ranks());
-        let limit = self.eager.get(call.collective, || self.plans().eager_limit(call.collective));
-        // A post is the input as it is.
-        let eager = call.block_bytes() <= limit && limit > 0 && call.factor().is_none();
-        let prepared = if eager {
-            None
-        } else {
-            Some(self.plans().get(call.collective, call.dtype, call.count)?)
-        };
-        let sequence = self.number(bytes);
-        let identity = Identity {
-            name: call.collective.name(),
-            sequence,
-            bytes,
-            with: call.collective.root().map(With::Root),
-            tag: 0,
-            started: None,
-            timeout: timeout.unwrap_or(self.timeout),
-        };
-        Ok((prepared, identity))
+        let way = self.way(call)?;
+        let with = call.collective.root().map(With::Root);
+        Ok((way, self.identity(call.collective.name(), bytes, with, 0, timeout)))
+    }
+
+    fn way(&self, call: &Call) -> Result<Way, Error> {
+        let Call { collective, dtype, count, .. } = *call;
+        let bytes = call.block_bytes();
+        if bytes >= self.pull_from && can_pull(collective) {
+            return Ok(Way::Pull);
+        }
+        let limit = self.eager.get(collective, || self.plans().eager_limit(collective));
+        // A post is the input as it is, without a factor.
+        if bytes <= limit && limit > 0 && call.factor().is_none() {
+            return Ok(Way::Eager);
+        }
+        Ok(Way::Program(self.plans().get(collective, dtype, count)?))
     }
 
     pub(crate) fn collective(
@@ -208,10 +214,10 @@ impl Communicator {
         timeout: Option<Duration>,
     ) -> Result<(usize, Task, Identity), Error> {
         call.check(self.rank(), self.ranks())?;
-        let (prepared, identity) = self.prepare(&call, timeout)?;
+        let (way, identity) = self.prepare(&call, timeout)?;
         // SAFETY:
         // - The callers of this function promise that the memory outlives the task.
-        let task = unsafe { Task::of_call(call, prepared) };
+        let task = unsafe { Task::of_call(call, way) };
         Ok((COLLECTIVES, task, identity))
     }
 

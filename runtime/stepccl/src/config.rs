@@ -54,7 +54,7 @@ impl EngineChoice {
 }
 
 /// Settings of a communicator. Every rank must be given the same `buffer_bytes`,
-/// `pipeline_depth`, `page_bytes` and `algorithm`; start-up checks it.
+/// `pipeline_depth`, `page_bytes`, `algorithm` and `single_copy`; start-up checks it.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// Upper bound of this rank's staging in bytes; unset: 8 MiB shared by the ranks of the node.
@@ -69,6 +69,9 @@ pub struct Config {
     pub page_bytes: Option<usize>,
     /// Algorithm for every collective that it exists for; unset: the cost model chooses.
     pub algorithm: Option<Algorithm>,
+    /// Whether ranks read long messages from one another's memory; unset: where that works, is fast,
+    /// and neither algorithm, page, depth nor channels are set, which are about the other way.
+    pub single_copy: Option<bool>,
     /// Time an operation may take unless its call says otherwise.
     pub timeout: Duration,
     /// Time start-up may take.
@@ -93,6 +96,7 @@ impl Default for Config {
             pipeline_depth: None,
             page_bytes: None,
             algorithm: None,
+            single_copy: None,
             timeout: Duration::from_secs(1800),
             start_timeout: Duration::from_secs(300),
             engine: EngineChoice::Auto,
@@ -130,6 +134,16 @@ impl Config {
         range("link_timeout", Some(self.link_timeout.as_secs_f64()), low, high)?;
         check_time("timeout", self.timeout, MAX_TIMEOUT)?;
         check_time("start_timeout", self.start_timeout, MAX_START_TIMEOUT)
+    }
+
+    /// Whether single copies are wished for; None: where they are faster. Who chooses how messages
+    /// are staged does not want them past the staging.
+    pub(crate) fn wants_single_copy(&self) -> Option<bool> {
+        let staged = self.algorithm.is_some()
+            || self.page_bytes.is_some()
+            || self.pipeline_depth.is_some()
+            || self.channels > 0;
+        self.single_copy.or(staged.then_some(false))
     }
 
     /// Staging of one rank in bytes, where `ranks` share the node.

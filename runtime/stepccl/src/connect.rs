@@ -16,6 +16,7 @@ use crate::meet::Meeting;
 use crate::placement;
 use crate::plans::Plans;
 use crate::progress::{Abort, Patience, Progress};
+use crate::single_copy::{self, SingleCopy};
 use crate::{Config, EngineChoice, Error};
 
 /// Looks before a thread sleeps, where every rank has a core: some 200 microseconds, which is more
@@ -32,6 +33,7 @@ pub(crate) struct Connected {
     pub abort: Arc<Abort>,
     pub patience: Patience,
     pub plans: Plans,
+    pub single_copy: SingleCopy,
     pub staging_bytes: usize,
 }
 
@@ -119,6 +121,17 @@ pub(crate) fn connect(
             deadline,
         )?
     };
+    let single_copy = if networked {
+        SingleCopy::Off("ranks are on several nodes".to_owned())
+    } else {
+        single_copy::probe(
+            &mut mesh,
+            engine.as_mut(),
+            config.wants_single_copy(),
+            figures.copy_bytes_per_second,
+            deadline,
+        )?
+    };
     let reduce_sources = engine.capabilities().max_reduce_sources;
     let abort = Arc::new(Abort::default());
     let context = Context::new(engine, rank, ranks, geometry, staging);
@@ -135,6 +148,7 @@ pub(crate) fn connect(
             shares.collective.bytes,
             config,
         ),
+        single_copy,
         staging_bytes,
     })
 }

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use stepccl_engine::{
-    Address, Completion, Engine, EngineError, Operation, Part, Submission, Token,
+    Address, Completion, Engine, EngineError, Operation, Part, PartMut, Submission, Token,
 };
 
 use crate::any::Receives;
@@ -30,6 +30,8 @@ pub(crate) enum Advance {
 pub(crate) enum Failure {
     /// The engine refused or failed.
     Engine(EngineError),
+    /// Memory of `from` could not be read.
+    Pull { from: u32, error: EngineError },
     /// Ranks called different collectives as number `number`.
     Calls { number: u64 },
     /// A message of another size or tag than expected arrived.
@@ -117,6 +119,24 @@ impl Context {
             self.in_progress += 1;
         }
         Ok(answer)
+    }
+
+    /// Read memory of the user of a rank, which may be this one.
+    ///
+    /// # Safety
+    ///
+    /// As [`Engine::pull`] says.
+    pub unsafe fn pull(
+        &mut self,
+        from: u32,
+        address: u64,
+        dst: PartMut,
+        streaming: bool,
+    ) -> Result<(), Failure> {
+        // SAFETY:
+        // - The caller upholds the contract.
+        unsafe { self.engine.pull(from, address, dst, streaming) }
+            .map_err(|error| Failure::Pull { from, error })
     }
 
     /// Collect what channels have finished.

@@ -9,6 +9,7 @@
 //! | `STEPCCL_LINK_TIMEOUT` | seconds, 2 to 86400, after which a link between nodes that does not answer counts as cut | 20 |
 //! | `STEPCCL_PAGE_SIZE` | bytes of a page of one block, as above | chosen by the cost model |
 //! | `STEPCCL_PIPELINE_DEPTH` | pages in flight, 1 to 64 | chosen by the cost model |
+//! | `STEPCCL_SINGLE_COPY` | `auto`, `on`, `off`: whether long messages are read from the peers' memory | `auto` |
 //! | `STEPCCL_SECRET` | the job's secret, a text of 16 bytes or more, the same on every rank | made by rank 0 and passed through the store |
 //! | `STEPCCL_SOCKET_IFNAME` | network interfaces between nodes: prefixes with commas between, `=` before exact names, `^` before those to leave out | all |
 //! | `STEPCCL_TIMEOUT` | seconds an operation may take | 1800 |
@@ -71,6 +72,17 @@ fn apply_one(config: &mut Config, name: &str, value: &str) -> Result<(), Error> 
                 "must be a whole number from 1 to 64",
             )?);
         }
+        "STEPCCL_SINGLE_COPY" => {
+            config.single_copy = match value {
+                "auto" => None,
+                "on" => Some(true),
+                "off" => Some(false),
+                _ => {
+                    let rule = "must be auto, on or off";
+                    return Err(Error::invalid("STEPCCL_SINGLE_COPY", value, rule));
+                }
+            }
+        }
         "STEPCCL_SECRET" => config.secret = Some(value.to_owned()),
         "STEPCCL_TIMEOUT" => {
             config.timeout = seconds("STEPCCL_TIMEOUT", value)?;
@@ -107,6 +119,7 @@ mod tests {
             ("STEPCCL_SOCKET_IFNAME", "^docker"),
             ("STEPCCL_PAGE_SIZE", "64KiB"),
             ("STEPCCL_PIPELINE_DEPTH", "7"),
+            ("STEPCCL_SINGLE_COPY", "off"),
             ("STEPCCL_SECRET", "s"),
             ("STEPCCL_TIMEOUT", "1.5"),
         ] {
@@ -120,6 +133,7 @@ mod tests {
         assert_eq!(config.channels, 3);
         assert_eq!(config.page_bytes, Some(64 << 10));
         assert_eq!(config.pipeline_depth, Some(7));
+        assert_eq!(config.single_copy, Some(false));
         assert_eq!(config.secret.as_deref(), Some("s"));
         assert_eq!(config.timeout, Duration::from_millis(1500));
     }
@@ -134,6 +148,7 @@ mod tests {
             ("STEPCCL_LINK_TIMEOUT", "soon"),
             ("STEPCCL_PAGE_SIZE", "one"),
             ("STEPCCL_PIPELINE_DEPTH", "x"),
+            ("STEPCCL_SINGLE_COPY", "yes"),
             ("STEPCCL_TIMEOUT", "-3"),
         ] {
             let text = apply_one(&mut Config::default(), name, value).unwrap_err().to_string();

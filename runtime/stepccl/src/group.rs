@@ -233,10 +233,10 @@ impl Communicator {
             return self.collective(first.clone(), timeout);
         }
         let all = Call { count, ..first.clone() };
-        let (prepared, identity) = self.prepare(&all, timeout)?;
+        let (way, identity) = self.prepare(&all, timeout)?;
         // SAFETY:
         // - The caller promises that the memory outlives the task.
-        let task = unsafe { PackedTask::new(calls, count, prepared) };
+        let task = unsafe { PackedTask::new(calls, count, way) };
         Ok((COLLECTIVES, Task::Packed(task), identity))
     }
 

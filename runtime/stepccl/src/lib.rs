@@ -48,6 +48,7 @@
 //! Before: `runtime/python/src/communicator.rs`. After: `runtime/stepccl/src/communicator.rs`.
 
 mod agreement;
+mod announcement;
 mod any;
 mod bound;
 mod call;
@@ -80,9 +81,11 @@ mod plans;
 mod posts;
 mod prepared;
 mod progress;
+mod pull;
 mod request;
 mod rounds;
 mod scratch;
+mod single_copy;
 mod size;
 mod slices;
 mod split;
@@ -91,6 +94,7 @@ mod task;
 #[cfg(test)]
 mod testing;
 mod uneven;
+mod way;
 mod work;
 
 pub use call::Call;

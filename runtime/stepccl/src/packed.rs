@@ -10,17 +10,17 @@ use stepccl_engine::EngineError;
 use stepccl_plan::Collective;
 
 use crate::context::{Advance, Context, Failure};
-use crate::prepared::Prepared;
 use crate::request::Request;
 use crate::scratch::{self, Scratch};
 use crate::task::Task;
+use crate::way::Way;
 use crate::{Call, Memory};
 
 /// Small collectives under way as one.
 #[derive(Debug)]
 pub(crate) struct PackedTask {
     calls: Calls,
-    prepared: Option<Arc<Prepared>>,
+    way: Way,
     /// Elements of a block of all together.
     count: usize,
     under_way: Option<(Box<Task>, Places)>,
@@ -67,15 +67,15 @@ impl Places {
 }
 
 impl PackedTask {
-    /// Calls of the same collective, type and operation; `prepared` is as for one call of all
+    /// Calls of the same collective, type and operation; `way` is that of one call of all
     /// their `count` elements.
     ///
     /// # Safety
     ///
     /// The memory of all calls must be valid, and untouched by others, until the task is done or
     /// `release` has returned.
-    pub unsafe fn new(calls: Calls, count: usize, prepared: Option<Arc<Prepared>>) -> Self {
-        Self { calls, prepared, count, under_way: None, scratch: Scratch::default() }
+    pub unsafe fn new(calls: Calls, count: usize, way: Way) -> Self {
+        Self { calls, way, count, under_way: None, scratch: Scratch::default() }
     }
 
     fn start(&mut self, cx: &mut Context) -> Option<(Box<Task>, Places)> {
@@ -111,7 +111,7 @@ impl PackedTask {
         });
         // SAFETY:
         // - The scratch belongs to this task, which keeps it until the collective is released.
-        let task = unsafe { Task::of_call(call, self.prepared.clone()) };
+        let task = unsafe { Task::of_call(call, self.way.clone()) };
         Some((Box::new(task), places))
     }
 

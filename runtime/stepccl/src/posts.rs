@@ -1,8 +1,8 @@
 //! Numbers of the posts on the board of collectives: when a place may be written again.
 //!
-//! Every collective is one post of every rank, numbered alike on all of them. A rank that has
-//! posted a collective has finished those before it, so a place may be written again once every
-//! rank has posted the collective after the one that stands there.
+//! Every collective is a post of every rank, or a few, numbered alike on all of them. A rank makes a
+//! post only when it needs no earlier one of the others any more, so a place may be written again
+//! once every rank has made the post after the one that stands there.
 
 use stepccl_engine::{Board, Engine, EngineError, Look};
 
@@ -13,8 +13,12 @@ use crate::rounds::{Await, Sign};
 pub(crate) struct Posts {
     /// Places of the board; 0 where the engine has none.
     places: u64,
-    /// Number of the next collective.
+    /// Number of the next post.
     next: u64,
+    /// Collectives posted so far.
+    collectives: u64,
+    /// Which collective the post at each place is of.
+    collective_at: Box<[u64]>,
     /// Collectives that each rank is known to have posted; a lower bound.
     seen: Box<[u64]>,
     /// Smallest of `seen`.
@@ -29,6 +33,8 @@ impl Posts {
         Self {
             places: shape.map_or(0, |s| u64::from(s.posts)),
             next: 0,
+            collectives: 0,
+            collective_at: vec![0; shape.map_or(0, |s| s.posts as usize)].into(),
             seen: vec![0; ranks as usize].into(),
             all: 0,
             own: rank as usize,
@@ -65,10 +71,26 @@ impl Posts {
         Ok(None)
     }
 
-    /// Number of the collective that is posted now.
-    pub const fn take(&mut self) -> u64 {
+    /// Number of the first post of a collective.
+    pub fn take(&mut self) -> u64 {
+        self.collectives += 1;
+        self.take_again()
+    }
+
+    /// Number of a further post of the collective that was posted last.
+    pub fn take_again(&mut self) -> u64 {
+        let place = self.next % self.places.max(1);
+        if let Some(collective) = self.collective_at.get_mut(place as usize) {
+            *collective = self.collectives.saturating_sub(1);
+        }
         self.next += 1;
         self.next - 1
+    }
+
+    /// Which collective post `number`, which still stands, is of.
+    pub fn collective_of(&self, number: u64) -> u64 {
+        let place = number % self.places.max(1);
+        self.collective_at.get(place as usize).copied().unwrap_or(number)
     }
 
     /// Post `number` of `rank` was there.

@@ -18,6 +18,8 @@ use crate::work::{Ended, Outcome};
 const PARK: Duration = Duration::from_millis(20);
 /// How often peers are asked whether they live, while an operation waits.
 const HEALTH: Duration = Duration::from_millis(50);
+/// How long a process may take to die.
+const SOON: Duration = Duration::from_millis(300);
 /// How long channels get to end what they do after a failure.
 const QUIET: Duration = Duration::from_secs(10);
 
@@ -380,12 +382,13 @@ impl Progress {
     }
 
     fn fatal(&mut self, failure: &Failure, identity: &Identity) -> Box<Fatal> {
-        if let Failure::Engine(EngineError::Lost { rank, .. }) = failure {
-            let mut lost = Vec::new();
-            self.cx.engine.lost_peers(&mut lost);
-            if let Some(lost) = lost.into_iter().find(|lost| lost.rank == *rank) {
-                return self.or_mismatch(self.peer_lost(lost, identity, Instant::now()), identity);
-            }
+        let suspect = match failure {
+            Failure::Engine(EngineError::Lost { rank, .. }) => Some(*rank),
+            Failure::Pull { from, .. } => Some(*from),
+            _ => None,
+        };
+        if let Some(lost) = suspect.and_then(|rank| self.lost_soon(rank)) {
+            return self.or_mismatch(self.peer_lost(lost, identity, Instant::now()), identity);
         }
         self.fatal_as_told(failure, identity)
     }
@@ -395,10 +398,28 @@ impl Progress {
         Box::new(Fatal { error, culprit: self.cx.rank, operation: Some(identity.sequence) })
     }
 
+    /// Whether `rank` is lost. Memory of a process goes before its sockets do, so it is waited for a
+    /// little.
+    fn lost_soon(&mut self, rank: u32) -> Option<LostPeer> {
+        let until = Instant::now() + SOON;
+        loop {
+            let mut lost = Vec::new();
+            self.cx.engine.lost_peers(&mut lost);
+            if let Some(found) = lost.into_iter().find(|l| l.rank == rank) {
+                return Some(found);
+            }
+            if Instant::now() >= until {
+                return None;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
     fn explain(&self, failure: &Failure, identity: &Identity) -> Error {
         let operation = self.name_of(identity);
         match failure {
             Failure::Engine(source) => self.engine_error(&operation, source),
+            Failure::Pull { error, .. } => self.engine_error(&operation, error),
             Failure::Calls { number } => self.differ(&operation, *number),
             Failure::Mismatch { sent_bytes, sent_tag } => Error::MessageMismatch {
                 peer: match identity.with {
@@ -428,6 +449,7 @@ impl Progress {
                 None => calls.push((Ranks(vec![rank]), call)),
             }
         }
+        let number = self.cx.posts.collective_of(number);
         Error::CallMismatch { operation: Box::new(operation.clone()), number, calls: Calls(calls) }
     }
 

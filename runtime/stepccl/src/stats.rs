@@ -22,6 +22,8 @@ pub struct Stats {
     pub algorithms: Vec<(&'static str, u64)>,
     /// What the engine did.
     pub counters: Counters,
+    /// Whether ranks read one another's memory, or why they do not.
+    pub single_copy: String,
     /// Measured figures that the cost model works with.
     pub figures: Figures,
 }

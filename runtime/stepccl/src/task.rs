@@ -14,13 +14,15 @@ use crate::error::With;
 use crate::local::LocalTask;
 use crate::packed::PackedTask;
 use crate::pair::PairTask;
-use crate::prepared::Prepared;
+use crate::pull::PullTask;
+use crate::way::Way;
 use crate::work::{Keep, WorkState};
 
 /// What an operation does.
 #[derive(Debug)]
 pub(crate) enum Task {
     Eager(EagerTask),
+    Pull(PullTask),
     Collective(CollectiveTask),
     Pair(PairTask),
     Any(AnyTask),
@@ -29,19 +31,21 @@ pub(crate) enum Task {
 }
 
 impl Task {
-    /// The task of a collective: without a program, it is short enough for the boards.
+    /// The task of a collective that goes a way.
     ///
     /// # Safety
     ///
     /// The memory of `call` must be valid, and untouched by others, until the task is done or
-    /// `release` has returned.
-    pub unsafe fn of_call(call: Call, prepared: Option<Arc<Prepared>>) -> Self {
+    /// `release` has returned; and its input until the engine has announced that this rank failed,
+    /// where it ends early.
+    pub unsafe fn of_call(call: Call, way: Way) -> Self {
         // SAFETY:
-        // - The caller promises what both ask for.
+        // - The caller promises what all of them ask for.
         unsafe {
-            match prepared {
-                None => Self::Eager(EagerTask::new(call)),
-                Some(prepared) => Self::Collective(CollectiveTask::new(call, prepared)),
+            match way {
+                Way::Eager => Self::Eager(EagerTask::new(call)),
+                Way::Pull => Self::Pull(PullTask::new(call)),
+                Way::Program(prepared) => Self::Collective(CollectiveTask::new(call, prepared)),
             }
         }
     }
@@ -49,6 +53,7 @@ impl Task {
     pub fn advance(&mut self, cx: &mut Context) -> Result<Advance, Failure> {
         match self {
             Self::Eager(task) => task.advance(cx),
+            Self::Pull(task) => task.advance(cx),
             Self::Collective(task) => task.advance(cx),
             Self::Pair(task) => task.advance(cx),
             Self::Any(task) => task.advance(cx),
@@ -62,14 +67,18 @@ impl Task {
         match self {
             Self::Pair(task) => task.posted(&mut cx.receives),
             Self::Any(task) => task.posted(&mut cx.receives),
-            Self::Eager(_) | Self::Collective(_) | Self::Packed(_) | Self::Local(_) => {}
+            Self::Eager(_)
+            | Self::Pull(_)
+            | Self::Collective(_)
+            | Self::Packed(_)
+            | Self::Local(_) => {}
         }
     }
 
     pub fn release(&mut self, cx: &mut Context) -> Result<(), EngineError> {
         match self {
             // Its memory is touched within calls only.
-            Self::Eager(_) => Ok(()),
+            Self::Eager(_) | Self::Pull(_) => Ok(()),
             Self::Collective(task) => task.release(cx),
             Self::Pair(task) => task.release(cx),
             Self::Any(task) => task.release(cx),

@@ -113,6 +113,16 @@ fn floats_on_1_to_8_ranks() {
 }
 
 #[test]
+fn long_messages_through_staging_and_past_it() {
+    for ranks in [2, 5] {
+        for single_copy in [Some(true), Some(false)] {
+            let config = Config { single_copy, ..config() };
+            on::<i32>(ranks, &config, &[1500, 2049, 70_001], 1.0);
+        }
+    }
+}
+
+#[test]
 fn other_types_on_1_to_4_ranks() {
     for ranks in 1..=4 {
         let counts = &COUNTS[..7];

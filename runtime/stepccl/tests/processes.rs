@@ -72,8 +72,11 @@ fn child() {
                 match role.as_str() {
                     "die" => {
                         // No destructor runs: as if it were killed in the middle of its work.
-                        std::thread::sleep(Duration::from_millis(50));
-                        std::process::abort();
+                        std::thread::spawn(|| {
+                            std::thread::sleep(Duration::from_millis(50));
+                            std::process::abort();
+                        });
+                        mourn(&comm, world);
                     }
                     "mourn" => mourn(&comm, world),
                     _ => {}
@@ -97,14 +100,33 @@ fn work(comm: &Communicator, world: u32) {
     let mut data = [i64::from(comm.rank()) + 1; 3];
     half.all_reduce_in_place(&mut data, ReduceOp::Min).unwrap();
     assert_eq!(data, [i64::from(comm.rank() % 2) + 1; 3]);
+    for count in [10, 5_000, 700_001] {
+        let own: Vec<i64> = (0..count).map(|i| i << 8 | i64::from(comm.rank())).collect();
+        let mut all = vec![0; own.len() * world as usize];
+        comm.all_gather(&own, &mut all).unwrap();
+        let expected = (0..i64::from(world)).flat_map(|r| (0..count).map(move |i| i << 8 | r));
+        assert!(expected.eq(all.iter().copied()), "all_gather of {count}");
+        let mut back = vec![0; all.len()];
+        comm.all_to_all(&all, &mut back).unwrap();
+        let me = i64::from(comm.rank());
+        let expected = (0..world).flat_map(|_| (0..count).map(move |i| i << 8 | me));
+        assert!(expected.eq(back.iter().copied()), "all_to_all of {count}");
+        let mut data = own.clone();
+        comm.broadcast(&mut data, world - 1).unwrap();
+        let root = i64::from(world - 1);
+        assert!((0..count).map(|i| i << 8 | root).eq(data.iter().copied()), "broadcast of {count}");
+    }
     comm.barrier().unwrap();
 }
 
 /// The last rank dies: every other must say so, soon.
 fn mourn(comm: &Communicator, world: u32) {
     let started = Instant::now();
+    let mut long = vec![1u8; 3 << 20];
     let error = loop {
-        if let Err(error) = comm.all_reduce_in_place(&mut [1.0f32; 5], ReduceOp::Sum) {
+        let short = comm.all_reduce_in_place(&mut [1.0f32; 5], ReduceOp::Sum);
+        let both = short.and_then(|()| comm.broadcast(&mut long, world - 1));
+        if let Err(error) = both {
             break error;
         }
     };

@@ -130,7 +130,11 @@ impl<'a, W: Write> Report<'a, W> {
         }
         let algorithms: Vec<_> = stats.algorithms.iter().map(|(name, _)| *name).collect();
         let algorithms = algorithms.join(", ");
-        writeln!(self.out, "# path: {} engine, {algorithms}", stats.engine)?;
+        writeln!(
+            self.out,
+            "# path: {} engine, {algorithms}; single copy {}",
+            stats.engine, stats.single_copy
+        )?;
         let wrong = if self.args.check == 1 { wrong.to_string() } else { "not checked".to_owned() };
         writeln!(self.out, "# wrong elements: {wrong}")?;
         let mean = self.bus_sum / f64::from(self.timings.max(1));

@@ -28,6 +28,10 @@ pub struct Counters {
     pub channel_operations: u64,
     /// Submissions answered with `Full`.
     pub full: u64,
+    /// Times memory of a peer's process was read.
+    pub pulls: u64,
+    /// Bytes read so.
+    pub pulled_bytes: u64,
     /// Short messages put up on boards.
     pub posts: u64,
     /// Bytes of their data.

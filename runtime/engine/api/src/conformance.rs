@@ -21,6 +21,7 @@ mod flags;
 mod life;
 mod parking;
 mod progress;
+mod pulls;
 mod reductions;
 mod reference;
 mod refusals;
@@ -33,6 +34,7 @@ pub use flags::{flags, staging_follows_flags};
 pub use life::{announcements, closing};
 pub use parking::{parks_end, wakes_are_not_lost};
 pub use progress::{counters, many_at_once, regions_in_use};
+pub use pulls::pulls;
 pub use reductions::reductions;
 pub use refusals::refusals;
 
@@ -52,6 +54,7 @@ pub fn all(ranks: u32, factory: Factory<'_>) {
     flags(factory(ranks));
     staging_follows_flags(factory(ranks));
     boards(factory(ranks));
+    pulls(factory(ranks));
     parks_end(factory(ranks));
     wakes_are_not_lost(factory(ranks));
     many_at_once(factory(ranks));

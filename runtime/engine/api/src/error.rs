@@ -70,6 +70,18 @@ pub enum EngineError {
         /// Flags a rank has.
         flags: u32,
     },
+    /// Memory of a peer's process could not be read.
+    #[error("{bytes} bytes at {address:#x} of rank {rank}: {message}")]
+    PeerMemory {
+        /// Whose memory it is.
+        rank: u32,
+        /// Address in its process.
+        address: u64,
+        /// Bytes asked for.
+        bytes: u64,
+        /// What the system said.
+        message: String,
+    },
     /// There is no such board, or its posts are too short.
     #[error("post {number} of {bytes} bytes on board {board:?}: {limit} bytes are possible")]
     NoPost {

@@ -234,6 +234,32 @@ pub trait Engine: Send + fmt::Debug {
         Err(EngineError::NoPost { board: Board::Collective, number, bytes, limit: 0 })
     }
 
+    /// Copy `dst.bytes` bytes at `address` in the process of rank `from` to `dst`: memory of its
+    /// user, which that rank keeps as it is until it knows that this has ended. Fails where that
+    /// rank has ended or failed by then, so that what was read is what it meant. `from` may be this
+    /// rank: then it is a copy within this process. `streaming` is the
+    /// hint of [`UserMemory`].
+    ///
+    /// # Safety
+    ///
+    /// `dst` must be valid for writes, and nothing else may use it during the call. Where `from` is
+    /// this rank, `address` must be valid for reads, and be `dst` or apart from it.
+    ///
+    /// # Errors
+    ///
+    /// [`EngineError::PeerMemory`]: the system refuses, or this engine cannot.
+    unsafe fn pull(
+        &mut self,
+        from: u32,
+        address: u64,
+        dst: PartMut,
+        streaming: bool,
+    ) -> Result<(), EngineError> {
+        let _ = streaming;
+        let message = "this engine does not read it".to_owned();
+        Err(EngineError::PeerMemory { rank: from, address, bytes: dst.bytes as u64, message })
+    }
+
     /// Sleep until a rank signals this one, a completion arrives, [`Wake::wake`] is called or
     /// `limit` is over. May return early. A signal between the last look at a flag and `park`
     /// is never slept through.

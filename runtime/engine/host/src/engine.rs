@@ -23,6 +23,7 @@ use crate::lanes;
 use crate::layout::{Layout, STATE};
 use crate::liveness::{self, Peer};
 use crate::post::Post;
+use crate::pull::{self, Bounce};
 use crate::region::Registry;
 use crate::waker::HostWaker;
 use crate::{HostError, check};
@@ -53,6 +54,7 @@ pub struct HostEngine {
     /// Value of the own doorbell up to which every ring has been answered by a look at the flags.
     seen_doorbell: u32,
     state: RankState,
+    bounce: Bounce,
 }
 
 impl HostEngine {
@@ -114,6 +116,7 @@ impl HostEngine {
             registry,
             meter: Arc::default(),
             state: RankState::Running,
+            bounce: Bounce::default(),
         })
     }
 
@@ -263,7 +266,7 @@ impl Engine for HostEngine {
     fn capabilities(&self) -> Capabilities {
         Capabilities {
             reduces: true,
-            peer_user_memory: false,
+            peer_user_memory: true,
             channels: self.config.channels,
             max_reduce_sources: check::MAX_SOURCES,
             flags: self.layout.flags(),
@@ -345,9 +348,6 @@ impl Engine for HostEngine {
         //   stood there.
         // - The caller vouches for the parts; `post_of` checked that they fit.
         unsafe { post.write(number, words, parts) };
-        if let Some(next) = self.own().post(board, number + 1) {
-            next.prepare();
-        }
         self.meter.posts.add(1);
         self.meter.posted_bytes.add(bytes as u64);
         Ok(())
@@ -412,6 +412,57 @@ impl Engine for HostEngine {
         Ok(())
     }
 
+    unsafe fn pull(
+        &mut self,
+        from: u32,
+        address: u64,
+        dst: PartMut,
+        streaming: bool,
+    ) -> Result<(), EngineError> {
+        let failed = |message: &str| EngineError::PeerMemory {
+            rank: from,
+            address,
+            bytes: dst.bytes as u64,
+            message: message.to_owned(),
+        };
+        if from == self.config.rank {
+            let src = std::ptr::with_exposed_provenance(address as usize);
+            // SAFETY:
+            // - The caller vouches for both; they are memory of this process, the same or apart.
+            unsafe {
+                if streaming {
+                    kernel::copy_stream(dst.base, src, dst.bytes);
+                } else {
+                    kernel::copy(dst.base, src, dst.bytes);
+                }
+            }
+            self.meter.copied_bytes.add(dst.bytes as u64);
+            return Ok(());
+        }
+        let peer = self.peers.iter().find(|peer| peer.rank == from);
+        let Some(pid) = peer.and_then(|peer| peer.process) else {
+            return Err(failed("its process is not visible from this PID namespace"));
+        };
+        // SAFETY:
+        // - The caller vouches for `dst`.
+        unsafe {
+            if streaming {
+                self.bounce.pull(from, pid, address, dst)?;
+            } else {
+                pull::pull(from, pid, address, dst)?;
+            }
+        }
+        // Whoever gives up says so before it lets its memory go: see `announce`.
+        fence(Ordering::SeqCst);
+        let lane = &self.lanes[from as usize];
+        if header::decode_state(lane.state().load(Ordering::Acquire), from) != RankState::Running {
+            return Err(failed("the rank has given up meanwhile"));
+        }
+        self.meter.pulls.add(1);
+        self.meter.pulled_bytes.add(dst.bytes as u64);
+        Ok(())
+    }
+
     fn park(
         &mut self,
         ready: &mut dyn FnMut(&dyn Engine) -> bool,
@@ -429,6 +480,9 @@ impl Engine for HostEngine {
     fn announce(&mut self, state: RankState) {
         self.state = state;
         self.own().state().store(header::encode_state(state), Ordering::Release);
+        // A peer that reads this process's memory looks at the state after it: it must not see
+        // memory that is used for something else, and a state from before.
+        fence(Ordering::SeqCst);
         for peer in &self.peers {
             // A peer that the system will not wake finds the state when its own limit ends.
             let _ = self.lanes[peer.rank as usize].nudge();

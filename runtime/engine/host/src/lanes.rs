@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
+use nix::unistd::Pid;
 use stepccl_memory::Segment;
 
 use crate::config::{HostConfig, PeerLink};
 use crate::lane::Lane;
 use crate::layout::Layout;
 use crate::liveness::Peer;
-use crate::{HostError, header};
+use crate::{HostError, header, pull};
 
 /// Lanes of all ranks by rank, and what else is known of the peers, by rank.
 pub(crate) fn connect(
@@ -29,7 +30,9 @@ pub(crate) fn connect(
         };
         *count += 1;
         segments[rank as usize] = Some(segment);
-        peers.push(Peer { rank, pid, socket });
+        // Without a socket it is a thread of this process.
+        let process = socket.as_ref().map_or_else(|| Some(Pid::this()), pull::process_of);
+        peers.push(Peer { rank, pid, socket, process });
     }
     if let Some((rank, count)) = (0..).zip(counts).find(|(_, count)| *count != 1) {
         let links = if rank == own_rank { count - 1 } else { count };

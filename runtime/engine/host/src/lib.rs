@@ -17,6 +17,7 @@ mod lanes;
 mod layout;
 mod liveness;
 mod post;
+mod pull;
 mod region;
 mod waker;
 mod worker;

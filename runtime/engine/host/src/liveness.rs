@@ -4,6 +4,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::Ordering;
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::unistd::Pid;
 use stepccl_engine::{LostPeer, RankState};
 
 use crate::header::decode_state;
@@ -15,6 +16,8 @@ pub(crate) struct Peer {
     pub(crate) rank: u32,
     pub(crate) pid: u32,
     pub(crate) socket: Option<OwnedFd>,
+    /// Its process as this process sees it, where it does.
+    pub(crate) process: Option<Pid>,
 }
 
 /// Append the peers that died, closed or failed, by rank.

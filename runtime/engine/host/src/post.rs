@@ -61,18 +61,6 @@ impl Post<'_> {
         }
     }
 
-    /// Ask for the first line of the post, to write it soon.
-    #[inline]
-    pub(crate) fn prepare(&self) {
-        #[cfg(target_arch = "x86_64")]
-        // SAFETY:
-        // - A prefetch touches nothing; processors that do not know it take it for no operation.
-        unsafe {
-            use std::arch::x86_64::{_MM_HINT_ET0, _mm_prefetch};
-            _mm_prefetch::<_MM_HINT_ET0>(self.base.as_ptr().cast());
-        }
-    }
-
     /// Write post `number`.
     ///
     /// # Safety
