@@ -5,7 +5,7 @@ mod common;
 use common::{good, run};
 use serde_json::Value;
 
-const COLLECTIVES: [&str; 9] = [
+const OPERATIONS: [&str; 11] = [
     "all_reduce",
     "broadcast",
     "reduce",
@@ -15,6 +15,8 @@ const COLLECTIVES: [&str; 9] = [
     "gather",
     "scatter",
     "barrier",
+    "sendrecv",
+    "ping_pong",
 ];
 
 fn objects(line: &str) -> Vec<Value> {
@@ -73,20 +75,21 @@ const TYPES: usize = 15;
 const PAIRS: usize = 6 * 6 + 6 * 9 + 7 + 2 * 4;
 
 #[test]
-fn every_collective_type_and_operation_is_right() {
+fn every_operation_type_and_reduction_is_right() {
     for ranks in [2, 3] {
-        for collective in COLLECTIVES {
+        for operation in OPERATIONS {
             let root = ranks - 1;
             let line = format!(
-                "bench {collective} --ranks {ranks} -b 100 -e 2000 -i 950 -d all -o all -r {root} -n 1 -w 1 --json"
+                "bench {operation} --ranks {ranks} -b 100 -e 2000 -i 950 -d all -o all -r {root} -n 1 -w 1 --json"
             );
             let rows = objects(&line);
-            let reduces = matches!(collective, "all_reduce" | "reduce" | "reduce_scatter");
+            let reduces = matches!(operation, "all_reduce" | "reduce" | "reduce_scatter");
             let cases = if reduces { PAIRS } else { TYPES };
-            assert_eq!(rows.len(), if collective == "barrier" { 1 } else { cases * 3 }, "{line}");
+            assert_eq!(rows.len(), if operation == "barrier" { 1 } else { cases * 3 }, "{line}");
             for row in rows {
                 assert_eq!(row["out_of_place"]["wrong"], 0, "{row}");
-                let alone = matches!(collective, "all_to_all" | "barrier");
+                let alone =
+                    matches!(operation, "all_to_all" | "barrier" | "sendrecv" | "ping_pong");
                 assert_eq!(row["in_place"].is_null(), alone, "{row}");
                 if !alone {
                     assert_eq!(row["in_place"]["wrong"], 0, "{row}");
@@ -118,10 +121,61 @@ fn time_over_ranks_can_be_chosen_and_the_check_left_out() {
 }
 
 #[test]
+fn percentiles_enclose_one_another() {
+    for line in ["all_reduce -b 8 -e 64", "ping_pong -b 1K -e 1K", "barrier -a 0"] {
+        for row in objects(&format!("bench {line} -n 50 --percentiles --json")) {
+            for form in ["out_of_place", "in_place"] {
+                if row[form].is_null() {
+                    continue;
+                }
+                let at = |name: &str| row[form]["percentiles_us"][name].as_f64().unwrap();
+                let order = ["min", "p50", "p90", "p99", "max"].map(at);
+                assert!(order[0] > 0.0 && order.is_sorted(), "{row}");
+                let mean = row[form]["time_us"].as_f64().unwrap();
+                assert!(mean >= order[0] * 0.99 && mean <= order[4] * 1.01, "{row}");
+            }
+        }
+    }
+    let out = good("bench all_reduce -b 8 -e 8 -n 5 --percentiles");
+    assert!(out.contains("#  out-of-place calls in us: min "), "{out}");
+    assert!(out.contains("#  in-place calls in us: min "), "{out}");
+    let plain = objects("bench barrier -n 5 --json");
+    assert!(plain[0]["out_of_place"]["percentiles_us"].is_null(), "{plain:?}");
+}
+
+#[test]
+fn the_fields_of_an_object_are_these() {
+    let rows = objects("bench all_reduce -b 8 -e 8 -n 2 --percentiles --json");
+    let names =
+        |value: &Value| -> Vec<String> { value.as_object().unwrap().keys().cloned().collect() };
+    let mut row = names(&rows[0]);
+    row.sort();
+    let all = [
+        "bytes",
+        "collective",
+        "count",
+        "dtype",
+        "in_place",
+        "op",
+        "out_of_place",
+        "ranks",
+        "root",
+        "time_us",
+    ];
+    assert_eq!(row, all);
+    let mut form = names(&rows[0]["in_place"]);
+    form.sort();
+    let all = ["algbw_gb_per_s", "busbw_gb_per_s", "percentiles_us", "time_us", "wrong"];
+    assert_eq!(form, all);
+}
+
+#[test]
 fn bad_arguments_name_value_and_rule() {
     let at_least_2 = "must be a whole number, at least 2";
     for (line, words) in [
         ("all_reduced", &["all_reduced", "must be one of all_reduce, broadcast"][..]),
+        ("sendrecv --ranks 1", &["sendrecv between 1 rank", "at least 2"]),
+        ("ping_pong --ranks 1", &["ping_pong between 1 rank", "at least 2"]),
         ("broadcast -b -1K", &["-1K", "must be a whole number of bytes"]),
         ("broadcast -b 1Q", &["1Q", "must be a whole number of bytes"]),
         ("broadcast -e 99999999999999999999", &["99999999999999999999", "below 2^64"]),

@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use clap::value_parser;
-use stepccl::{Collective, DType, ReduceOp};
+use stepccl::{DType, ReduceOp};
 
 use super::case::Case;
+use super::operation::Operation;
 use crate::names::{self, Selection};
 use crate::outcome::BadArguments;
 
@@ -13,22 +14,26 @@ const NOTES: &str = "\
 A time is the mean of -n calls, averaged over the ranks. algbw is size / time, busbw is that times
 the factor of nccl-tests, so that it can be held against the rate of the link. A size is the larger
 of a rank's input and output, cut down to whole elements. K, M and G are powers of 1024.
-Two forms are measured where the collective has both: with an output apart, and in place.
+Two forms are measured where the operation has both: with an output apart, and in place.
+Started by mpirun, srun or torchrun, this process is one rank of theirs (see --here). On several
+machines ranks meet at MASTER_ADDR and MASTER_PORT; srun needs neither.
 The STEPCCL_ variables of the environment apply.
 
 Examples:
   stepccl bench all_reduce -b 8 -e 256M -f 2 -n 20
-  stepccl bench all_gather --ranks 4 -b 1M -e 1M -d bfloat16 --json";
+  stepccl bench all_gather --ranks 4 -b 1M -e 1M -d bfloat16 --json
+  stepccl bench ping_pong -b 8 -e 8 -n 10000 --percentiles
+  mpirun -n 2 stepccl bench all_reduce";
 
 /// Time a collective over a range of sizes, and check its results.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = NOTES, allow_negative_numbers = true)]
 pub(crate) struct Args {
-    /// all_reduce, broadcast, reduce, all_gather, reduce_scatter, all_to_all, gather, scatter or
-    /// barrier
-    #[arg(value_parser = names::collective)]
-    pub collective: Collective,
-    /// Ranks, each a process of this machine
+    /// all_reduce, broadcast, reduce, all_gather, reduce_scatter, all_to_all, gather, scatter,
+    /// barrier, sendrecv (to the next rank, from the one before) or ping_pong (one way)
+    #[arg(value_name = "OPERATION", value_parser = Operation::parse)]
+    pub operation: Operation,
+    /// Ranks, each a process of this machine; under another launcher its number counts
     #[arg(long, default_value_t = 2, value_parser = value_parser!(u32).range(1..=1024))]
     pub ranks: u32,
     /// Smallest size in bytes
@@ -70,6 +75,12 @@ pub(crate) struct Args {
     /// Leave the placement of ranks on cores to the system
     #[arg(long)]
     pub no_bind: bool,
+    /// Start the ranks here, even where mpirun, srun or torchrun has started this process
+    #[arg(long)]
+    pub here: bool,
+    /// Time each call, and show where the times lie: p50, p90, p99, smallest, largest
+    #[arg(long)]
+    pub percentiles: bool,
     /// Print one JSON object a size
     #[arg(long)]
     pub json: bool,
@@ -88,7 +99,16 @@ impl Args {
                 "--minbytes {min} is more than --maxbytes {max}; give both, the smallest first (without them they are 8 and 32M)"
             )));
         }
-        if self.collective.root().is_some() && root >= ranks {
+        if matches!(self.operation, Operation::SendRecv | Operation::PingPong)
+            && *ranks < Operation::MESSAGE_RANKS
+        {
+            return Err(BadArguments(format!(
+                "{} between {ranks} rank(s): messages need at least {}; give more --ranks",
+                self.operation,
+                Operation::MESSAGE_RANKS
+            )));
+        }
+        if self.operation.root().is_some() && root >= ranks {
             return Err(BadArguments(format!(
                 "--root {root} is no rank; with --ranks {ranks} it must be 0 to {}",
                 ranks - 1

@@ -1,13 +1,14 @@
 //! What is measured, apart from the size.
 
-use stepccl::{Collective, DType, ReduceOp};
+use stepccl::{DType, ReduceOp};
 
 use super::Args;
+use super::operation::Operation;
 
-/// A collective with its root, a type and an operation.
+/// An operation with its root, a type and how it reduces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Case {
-    pub collective: Collective,
+    pub operation: Operation,
     pub dtype: DType,
     /// Ignored where nothing is reduced.
     pub op: ReduceOp,
@@ -18,15 +19,15 @@ impl Case {
     /// Every case that the arguments ask for; those that would be the same only once, and none
     /// whose type does not have the operation.
     pub fn all(args: &Args) -> Vec<Self> {
-        let collective = args.collective.with_root(args.root);
-        let types = if collective == Collective::Barrier { 1 } else { usize::MAX };
-        let ops = if collective.reduces() { usize::MAX } else { 1 };
+        let operation = args.operation.with_root(args.root);
+        let types = if operation.is_barrier() { 1 } else { usize::MAX };
+        let ops = if operation.reduces() { usize::MAX } else { 1 };
         let ops = || args.ops.0.iter().copied().take(ops);
         let types = args.dtypes.0.iter().copied().take(types);
         let ranks = args.ranks;
         types
-            .flat_map(|dtype| ops().map(move |op| Self { collective, dtype, op, ranks }))
-            .filter(|case| !collective.reduces() || case.op.applies_to(case.dtype))
+            .flat_map(|dtype| ops().map(move |op| Self { operation, dtype, op, ranks }))
+            .filter(|case| !operation.reduces() || case.op.applies_to(case.dtype))
             .collect()
     }
 
@@ -34,8 +35,8 @@ impl Case {
     pub fn blocks(&self) -> usize {
         (0..self.ranks)
             .map(|rank| {
-                let input = self.collective.input_blocks(rank, self.ranks);
-                input.max(self.collective.output_blocks(rank, self.ranks))
+                let input = self.operation.input_blocks(rank, self.ranks);
+                input.max(self.operation.output_blocks(rank, self.ranks))
             })
             .max()
             .unwrap_or(1)
@@ -44,6 +45,6 @@ impl Case {
 
     /// Name of the operation, as the report has it.
     pub fn op_name(&self) -> &'static str {
-        if self.collective.reduces() { self.op.name() } else { "none" }
+        if self.operation.reduces() { self.op.name() } else { "none" }
     }
 }

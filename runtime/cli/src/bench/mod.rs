@@ -5,7 +5,10 @@ mod buffer;
 mod case;
 mod float8;
 mod needs;
+mod operation;
+mod percentiles;
 mod place;
+mod progress;
 mod report;
 mod sizes;
 mod timing;
@@ -13,26 +16,35 @@ mod values;
 
 use std::error::Error;
 use std::io;
-use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use stepccl::{Communicator, Config, FileStore, Secret};
+use stepccl::{Communicator, Config, Secret};
 
 pub(crate) use args::Args;
 use case::Case;
+use progress::Progress;
 use report::Report;
 
-use crate::launch::{self, Role};
+use crate::launch::{self, External, Role, Seat};
 use crate::outcome::{self, OutputError, say};
 
 /// Time an operation may take, unless an argument or the environment says otherwise.
 const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// Check everything, start the ranks; or be one of them.
+/// Check everything, start the ranks; or be one of them, or one that another launcher started.
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
-    match Role::take()? {
-        Some(role) => Ok(rank(args, &role)),
+    if let Some(role) = Role::take()? {
+        return Ok(rank(args, &Seat::of_role(role, args.ranks)));
+    }
+    let variable = |name: &str| std::env::var(name).ok();
+    let external = if args.here { None } else { External::from(&variable)? };
+    match external {
+        Some(external) => {
+            let args = &Args { ranks: external.ranks, ..args.clone() };
+            args.check()?;
+            Ok(rank(args, &Seat::of_external(external)))
+        }
         None => {
             args.check()?;
             let config = config(args)?;
@@ -57,29 +69,30 @@ fn config(args: &Args) -> Result<Config, stepccl::Error> {
 }
 
 /// Be a rank. It tells its own errors: the process that started it knows only exit codes.
-fn rank(args: &Args, role: &Role) -> ExitCode {
-    match measure(args, role.rank, &role.store) {
+fn rank(args: &Args, seat: &Seat) -> ExitCode {
+    match measure(args, seat) {
         Ok(0) => ExitCode::SUCCESS,
         Ok(wrong) => {
-            if role.rank == 0 {
+            if seat.rank == 0 {
                 say(format_args!(
                     "stepccl: {wrong} elements are wrong; the rows above say of which sizes"
                 ));
             }
             ExitCode::FAILURE
         }
-        Err(error) => outcome::failure_of_rank(role.rank, error.as_ref()),
+        Err(error) => outcome::failure_of_rank(seat.rank, error.as_ref()),
     }
 }
 
 /// Run every case and size; the number of wrong elements.
-fn measure(args: &Args, rank: u32, store: &Path) -> Result<u64, Box<dyn Error>> {
+fn measure(args: &Args, seat: &Seat) -> Result<u64, Box<dyn Error>> {
     if !args.no_bind {
-        bind(rank, args.ranks);
+        bind(seat.local);
     }
-    let store = FileStore::open(store)?;
-    let communicator = Communicator::new(&store, "bench.0", rank, args.ranks, &config(args)?)?;
-    let mut report = (rank == 0).then(|| Report::new(args, io::stdout()));
+    let communicator = communicator(args, seat)?;
+    let sizes = || Case::all(args).into_iter().flat_map(|case| sizes::sizes(args, case));
+    let mut progress = Progress::new(sizes(), seat.rank);
+    let mut report = (seat.rank == 0).then(|| Report::new(args, io::stdout()));
     let header = report.as_mut().map(|report| report.header(&communicator.stats()));
     let mut go_on = written(&communicator, header)?;
     let mut wrong = 0;
@@ -88,7 +101,13 @@ fn measure(args: &Args, rank: u32, store: &Path) -> Result<u64, Box<dyn Error>> 
             if !go_on {
                 return Ok(wrong);
             }
-            let row = timing::row(args, &communicator, case, size)?;
+            progress.begin(|| {
+                let bytes = stepccl_plan::format_bytes(size.bytes as u64);
+                format!("{} {} {} {bytes}", case.operation, case.dtype, case.op_name())
+            });
+            let row = timing::row(args, &communicator, case, size);
+            progress.clear();
+            let row = row?;
             wrong += row.wrong();
             go_on = written(&communicator, report.as_mut().map(|report| report.row(&row)))?;
         }
@@ -97,6 +116,18 @@ fn measure(args: &Args, rank: u32, store: &Path) -> Result<u64, Box<dyn Error>> 
         report.footer(&communicator.stats(), wrong).map_err(OutputError)?;
     }
     Ok(wrong)
+}
+
+/// Meet the other ranks. What they met at is gone when this returns.
+fn communicator(args: &Args, seat: &Seat) -> Result<Communicator, Box<dyn Error>> {
+    let config = config(args)?;
+    let secret = config.secret.as_deref().map(Secret::from_text).transpose();
+    let secret = secret.map_err(|error| format!("STEPCCL_SECRET: {error}"))?;
+    let met = seat.meet(secret, config.start_timeout)?;
+    let communicator = Communicator::new(met.store(), "bench.0", seat.rank, seat.ranks, &config)?;
+    // Nobody reads there any more.
+    communicator.barrier()?;
+    Ok(communicator)
 }
 
 /// Whether the rank that reports could write: if not, the others end without a word, and it
@@ -111,8 +142,9 @@ fn written(
     Ok(go_on[0] != 0)
 }
 
-/// Keep a rank on a core of its own, where there are enough.
-fn bind(rank: u32, ranks: u32) {
+/// Keep a rank on a core of its own among those of this machine, where there are enough: a launcher
+/// may have given it one already.
+fn bind((rank, ranks): (u32, u32)) {
     use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
     use nix::unistd::Pid;
     let me = Pid::from_raw(0);

@@ -43,8 +43,8 @@ fn bytes(args: &Args, config: &Config) -> u64 {
     let buffers = Case::all(args).into_iter().map(|case| {
         let block = (largest(args, case).count as u64).saturating_mul(case.dtype.size() as u64);
         let blocks = (0..case.ranks).map(|rank| {
-            u64::from(case.collective.input_blocks(rank, case.ranks))
-                + u64::from(case.collective.output_blocks(rank, case.ranks))
+            u64::from(case.operation.input_blocks(rank, case.ranks))
+                + u64::from(case.operation.output_blocks(rank, case.ranks))
         });
         block.saturating_mul(blocks.sum())
     });

@@ -2,10 +2,11 @@
 
 use std::collections::TryReserveError;
 
-use stepccl::{Call, Collective, Memory};
+use stepccl::{Call, Collective, Memory, Message, Request};
 
 use super::buffer::Buffer;
 use super::case::Case;
+use super::operation::Operation;
 use super::values::{FACTOR, Values};
 
 /// Where input and output stand in one memory, in blocks.
@@ -37,8 +38,8 @@ impl Place {
     /// Where the memory cannot be had.
     pub fn apart(case: Case, rank: u32, count: usize) -> Result<Self, TryReserveError> {
         let block = count * case.dtype.size();
-        let inputs = case.collective.input_blocks(rank, case.ranks) as usize;
-        let outputs = case.collective.output_blocks(rank, case.ranks) as usize;
+        let inputs = case.operation.input_blocks(rank, case.ranks) as usize;
+        let outputs = case.operation.output_blocks(rank, case.ranks) as usize;
         Ok(Self {
             case,
             rank,
@@ -55,7 +56,7 @@ impl Place {
     ///
     /// Where the memory cannot be had.
     pub fn shared(case: Case, rank: u32, count: usize) -> Result<Option<Self>, TryReserveError> {
-        let Some(shared) = shared(case.collective, rank, case.ranks) else { return Ok(None) };
+        let Some(shared) = shared(case.operation, rank, case.ranks) else { return Ok(None) };
         Ok(Some(Self {
             case,
             rank,
@@ -66,9 +67,36 @@ impl Place {
         }))
     }
 
-    /// The call. Its pointers are void once this place is used in another way.
-    pub fn call(&mut self) -> Call {
-        let Case { collective, dtype, op, ranks } = self.case;
+    /// The requests of a call, each run to its end before the next begins; several of one step run
+    /// at once. Their pointers are void once this place is used in another way.
+    pub fn steps(&mut self) -> Vec<Vec<Request>> {
+        let (rank, ranks) = (self.rank, self.case.ranks);
+        let bytes = self.count * self.case.dtype.size();
+        let output = self.output.pointer();
+        let input = self.input.as_mut().map_or(output, Buffer::pointer);
+        let send = |peer, memory| Request::Send(Message { peer, tag: 0, memory, bytes });
+        let recv = |peer, memory| Request::Recv(Message { peer, tag: 0, memory, bytes });
+        match self.case.operation {
+            Operation::Collective(collective) => vec![vec![self.call(collective).into()]],
+            Operation::SendRecv => {
+                let (next, before) = ((rank + 1) % ranks, (rank + ranks - 1) % ranks);
+                vec![vec![send(next, input), recv(before, output)]]
+            }
+            Operation::PingPong => match rank {
+                0 => vec![vec![send(1, input)], vec![recv(1, output)]],
+                1 => vec![vec![recv(0, output)], vec![send(0, output)]],
+                _ => Vec::new(),
+            },
+        }
+    }
+
+    /// Elements of a block.
+    pub const fn count(&self) -> usize {
+        self.count
+    }
+
+    fn call(&mut self, collective: Collective) -> Call {
+        let Case { dtype, op, ranks, .. } = self.case;
         let block = self.count * dtype.size();
         let output = self.output.pointer();
         let input = self.input.as_mut().map_or(output, Buffer::pointer);
@@ -101,7 +129,8 @@ impl Place {
     }
 }
 
-fn shared(collective: Collective, rank: u32, ranks: u32) -> Option<Shared> {
+fn shared(operation: Operation, rank: u32, ranks: u32) -> Option<Shared> {
+    let Operation::Collective(collective) = operation else { return None };
     let one = Shared { blocks: 1, input: 0, output: 0 };
     match collective {
         Collective::AllReduce | Collective::Broadcast { .. } | Collective::Reduce { .. } => {

@@ -6,11 +6,14 @@ use serde_json::{Value, json};
 use stepccl::{Collective, Stats};
 
 use super::Args;
+use super::operation::Operation;
+use super::percentiles::Percentiles;
 use super::timing::{Row, Timing};
 use crate::format;
 
 /// Bytes that cross the link for each byte of the size, as nccl-tests defines busbw.
-fn bus_factor(collective: Collective, ranks: u32) -> f64 {
+fn bus_factor(operation: Operation, ranks: u32) -> f64 {
+    let Operation::Collective(collective) = operation else { return 1.0 };
     let n = f64::from(ranks);
     match collective {
         Collective::AllReduce => 2.0 * (n - 1.0) / n,
@@ -33,7 +36,7 @@ struct Rates {
 impl Rates {
     fn of(row: &Row, timing: Timing) -> Self {
         let algorithm = row.size.bytes as f64 / timing.us.max(1e-3) / 1e3;
-        Self { algorithm, bus: algorithm * bus_factor(row.case.collective, row.case.ranks) }
+        Self { algorithm, bus: algorithm * bus_factor(row.case.operation, row.case.ranks) }
     }
 }
 
@@ -60,10 +63,10 @@ impl<'a, W: Write> Report<'a, W> {
         if self.args.json {
             return Ok(());
         }
-        let Args { collective, ranks, iterations, warmup, check, .. } = self.args;
+        let Args { operation, ranks, iterations, warmup, check, .. } = self.args;
         writeln!(
             self.out,
-            "# stepccl {} {collective} ranks {ranks} engine {} staging {} a rank iters {iterations} warmup {warmup} check {check}",
+            "# stepccl {} {operation} ranks {ranks} engine {} staging {} a rank iters {iterations} warmup {warmup} check {check}",
             env!("CARGO_PKG_VERSION"),
             stats.engine,
             stepccl_plan::format_bytes(stats.staging_bytes as u64),
@@ -116,7 +119,20 @@ impl<'a, W: Write> Report<'a, W> {
             root(row),
             cells(row, Some(row.out_of_place)),
             cells(row, row.in_place),
-        )
+        )?;
+        for (form, timing) in [("out-of-place", Some(row.out_of_place)), ("in-place", row.in_place)]
+        {
+            if let Some(Percentiles { p50, p90, p99, min, max }) =
+                timing.and_then(|t| t.percentiles)
+            {
+                let [p50, p90, p99, min, max] = [p50, p90, p99, min, max].map(format::short);
+                writeln!(
+                    self.out,
+                    "#  {form} calls in us: min {min} p50 {p50} p90 {p90} p99 {p99} max {max}"
+                )?;
+            }
+        }
+        Ok(())
     }
 
     /// What the rows have in common.
@@ -144,7 +160,7 @@ impl<'a, W: Write> Report<'a, W> {
 
 /// The root as nccl-tests shows it: -1 where there is none.
 fn root(row: &Row) -> i64 {
-    row.case.collective.root().map_or(-1, i64::from)
+    row.case.operation.root().map_or(-1, i64::from)
 }
 
 fn cells(row: &Row, timing: Option<Timing>) -> String {
@@ -164,15 +180,20 @@ fn cells(row: &Row, timing: Option<Timing>) -> String {
 fn object(row: &Row) -> Value {
     let timing = |timing: Timing| {
         let rates = Rates::of(row, timing);
-        json!({
+        let mut object = json!({
             "time_us": timing.us,
             "algbw_gb_per_s": rates.algorithm,
             "busbw_gb_per_s": rates.bus,
             "wrong": timing.wrong,
-        })
+        });
+        if let Some(Percentiles { p50, p90, p99, min, max }) = timing.percentiles {
+            object["percentiles_us"] =
+                json!({ "p50": p50, "p90": p90, "p99": p99, "min": min, "max": max });
+        }
+        object
     };
     json!({
-        "collective": row.case.collective.name(),
+        "collective": row.case.operation.name(),
         "bytes": row.size.bytes,
         "count": row.size.count,
         "dtype": row.case.dtype.name(),

@@ -1,7 +1,5 @@
 //! The sizes of a run.
 
-use stepccl::Collective;
-
 use super::Args;
 use super::case::Case;
 
@@ -19,7 +17,7 @@ pub(crate) struct Size {
 pub(crate) fn sizes(args: &Args, case: Case) -> impl Iterator<Item = Size> {
     let unit = case.blocks() * case.dtype.size();
     let (max, step, factor) = (args.max, args.step, args.factor);
-    let barrier = case.collective == Collective::Barrier;
+    let barrier = case.operation.is_barrier();
     let next = move |bytes: &usize| {
         let next = match step {
             Some(step) => bytes.checked_add(step),
@@ -41,7 +39,7 @@ pub(crate) fn sizes(args: &Args, case: Case) -> impl Iterator<Item = Size> {
 pub(crate) fn largest(args: &Args, case: Case) -> Size {
     let unit = case.blocks() * case.dtype.size();
     let bytes = match args.step {
-        _ if case.collective == Collective::Barrier => 0,
+        _ if case.operation.is_barrier() => 0,
         Some(step) => args.max - (args.max - args.min) % step,
         None => {
             let grow = |bytes: &usize| {

@@ -3,10 +3,11 @@
 use std::collections::TryReserveError;
 use std::time::Instant;
 
-use stepccl::{Communicator, ReduceOp};
+use stepccl::{Communicator, ReduceOp, Request};
 
 use super::Args;
 use super::case::Case;
+use super::percentiles::Percentiles;
 use super::place::Place;
 use super::sizes::Size;
 use super::values::Values;
@@ -16,6 +17,8 @@ use super::values::Values;
 pub(crate) struct Timing {
     /// Mean of a call in microseconds, combined over ranks.
     pub us: f64,
+    /// Where the times of single calls lie; none where they were not asked for.
+    pub percentiles: Option<Percentiles>,
     /// Wrong elements over all ranks; none where not checked.
     pub wrong: Option<u64>,
 }
@@ -71,48 +74,85 @@ fn form(
     case: Case,
     mut place: Place,
 ) -> Result<Timing, stepccl::Error> {
-    let calls = |place: &mut Place, times: u32| {
-        let call = place.call();
-        for _ in 0..times {
-            // SAFETY:
-            // - `place` has the blocks of input and output that the call names, lives, and is
-            //   borrowed until every call is over: a call without a work waits for its end.
-            unsafe { communicator.run(call.clone(), None)? };
-        }
-        Ok::<(), stepccl::Error>(())
-    };
-    calls(&mut place, args.warmup)?;
+    calls(communicator, &mut place, args.warmup, || {})?;
     communicator.barrier()?;
+    // The clock is read in between only where single calls are asked for: it takes some 20 ns.
+    let single = if args.percentiles { args.iterations as usize } else { 0 };
+    let mut ends = Vec::with_capacity(single);
     let start = Instant::now();
-    calls(&mut place, args.iterations)?;
-    let own = start.elapsed().as_secs_f64() * 1e6 / f64::from(args.iterations);
+    calls(communicator, &mut place, args.iterations, || {
+        if single > 0 {
+            ends.push(start.elapsed().as_secs_f64());
+        }
+    })?;
+    let shown = 1e6 / case.operation.messages();
+    let own = start.elapsed().as_secs_f64() * shown / f64::from(args.iterations);
+    let begins = std::iter::once(&0.0).chain(&ends);
+    let mut singles: Vec<_> = begins.zip(&ends).map(|(begin, end)| (end - begin) * shown).collect();
+    over_ranks(args, communicator, &mut singles)?;
 
     let mut wrong = None;
     if args.check == 1 {
         // New data after the timing: results left over from other calls do not pass.
-        let count = place.call().count;
+        let count = place.count();
         let values = Values { case, count, seed: fresh_seed(communicator)? };
         place.fill(&values);
-        calls(&mut place, 1)?;
+        calls(communicator, &mut place, 1, || {})?;
         let mut all = [place.wrong(&values) as i64];
         communicator.all_reduce_in_place(&mut all, ReduceOp::Sum)?;
         wrong = Some(all[0] as u64);
     }
-    Ok(Timing { us: over_ranks(args, communicator, own)?, wrong })
+    let mut us = [own];
+    over_ranks(args, communicator, &mut us)?;
+    Ok(Timing { us: us[0], percentiles: Percentiles::of(singles), wrong })
 }
 
-/// The time to show, from that of each rank.
-fn over_ranks(args: &Args, communicator: &Communicator, own: f64) -> Result<f64, stepccl::Error> {
+/// Call so many times; `ended` is told the end of each.
+fn calls(
+    communicator: &Communicator,
+    place: &mut Place,
+    times: u32,
+    mut ended: impl FnMut(),
+) -> Result<(), stepccl::Error> {
+    let steps = place.steps();
+    // A call of one request takes the short way.
+    let alone: Vec<Option<Request>> = steps
+        .iter()
+        .map(|step| if let [one] = &step[..] { Some(one.clone()) } else { None })
+        .collect();
+    for _ in 0..times {
+        for (step, alone) in steps.iter().zip(&alone) {
+            // SAFETY:
+            // - `place` has the memory that the requests name, lives, and is borrowed until every
+            //   request is over: one without a work waits for its end. What one request of a step
+            //   writes, no other touches: input and output of messages stand apart.
+            unsafe {
+                match alone {
+                    Some(one) => communicator.run(one.clone(), None)?,
+                    None => communicator.run_group(step.clone(), None)?,
+                }
+            }
+        }
+        ended();
+    }
+    Ok(())
+}
+
+/// The times to show, from those of each rank.
+fn over_ranks(
+    args: &Args,
+    communicator: &Communicator,
+    times: &mut [f64],
+) -> Result<(), stepccl::Error> {
     let op = match args.average {
         // Rank 0 makes the report.
-        0 => return Ok(own),
+        0 => return Ok(()),
+        _ if times.is_empty() => return Ok(()),
         2 => ReduceOp::Min,
         3 => ReduceOp::Max,
         _ => ReduceOp::Avg,
     };
-    let mut all = [own];
-    communicator.all_reduce_in_place(&mut all, op)?;
-    Ok(all[0])
+    communicator.all_reduce_in_place(times, op)
 }
 
 /// A number that differs from run to run and is the same on every rank.

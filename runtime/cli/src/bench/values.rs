@@ -4,6 +4,7 @@ use stepccl::{Collective, DType, Kind, ReduceOp};
 
 use super::buffer::Buffer;
 use super::case::Case;
+use super::operation::Operation;
 
 /// What every rank multiplies its input by where the operation multiplies.
 pub(super) const FACTOR: f64 = 2.0;
@@ -35,7 +36,7 @@ pub(crate) struct Values {
 impl Values {
     /// Write the input of `rank` from element `offset` on.
     pub fn fill(&self, buffer: &mut Buffer, offset: usize, rank: u32) {
-        let blocks = self.case.collective.input_blocks(rank, self.case.ranks) as usize;
+        let blocks = self.case.operation.input_blocks(rank, self.case.ranks) as usize;
         for i in 0..blocks * self.count {
             buffer.set(offset + i, self.case.dtype, self.input(rank, i));
         }
@@ -43,8 +44,8 @@ impl Values {
 
     /// Elements of the output of `rank`, from element `offset` of `buffer` on, that are wrong.
     pub fn wrong(&self, buffer: &Buffer, offset: usize, rank: u32) -> u64 {
-        let Case { collective, dtype, ranks, .. } = self.case;
-        let blocks = collective.output_blocks(rank, ranks) as usize;
+        let Case { operation, dtype, ranks, .. } = self.case;
+        let blocks = operation.output_blocks(rank, ranks) as usize;
         let slack = self.slack();
         (0..blocks * self.count)
             .filter(|&i| {
@@ -58,7 +59,7 @@ impl Values {
 
     /// Relative error that is right: sums are exact, an average is rounded once more.
     fn slack(&self) -> f64 {
-        if !self.case.collective.reduces() || self.case.op != ReduceOp::Avg {
+        if !self.case.operation.reduces() || self.case.op != ReduceOp::Avg {
             return 0.0;
         }
         match self.case.dtype {
@@ -74,7 +75,7 @@ impl Values {
 
     /// Element `i` of the input of `rank`.
     fn input(&self, rank: u32, i: usize) -> f64 {
-        let Case { collective, dtype, op, ranks } = self.case;
+        let Case { operation, dtype, op, ranks } = self.case;
         let mixed = (i as u64 ^ self.seed)
             .wrapping_add(u64::from(rank) << 32)
             .wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -84,11 +85,11 @@ impl Values {
         };
         match (op, dtype) {
             (_, DType::Bool) => (mixed >> 63) as f64,
-            (ReduceOp::Sum | ReduceOp::Avg | ReduceOp::PremulSum, _) if collective.reduces() => {
+            (ReduceOp::Sum | ReduceOp::Avg | ReduceOp::PremulSum, _) if operation.reduces() => {
                 let (most, bits) = terms(dtype);
                 if takes_part(most) { (mixed >> (64 - bits)) as f64 } else { 0.0 }
             }
-            (ReduceOp::Prod, _) if collective.reduces() => {
+            (ReduceOp::Prod, _) if operation.reduces() => {
                 if takes_part(MOST_FACTORS) {
                     (1 + (mixed >> 63)) as f64
                 } else {
@@ -107,7 +108,14 @@ impl Values {
     fn output(&self, rank: u32, i: usize) -> f64 {
         let (block, at) = (i / self.count.max(1), i % self.count.max(1));
         let own = rank as usize * self.count;
-        match self.case.collective {
+        let collective = match self.case.operation {
+            Operation::Collective(collective) => collective,
+            Operation::SendRecv => {
+                return self.input((rank + self.case.ranks - 1) % self.case.ranks, i);
+            }
+            Operation::PingPong => return self.input(0, i),
+        };
+        match collective {
             Collective::AllReduce | Collective::Reduce { .. } => self.reduced(i),
             Collective::ReduceScatter => self.reduced(own + i),
             Collective::Broadcast { root } => self.input(root, i),
@@ -167,16 +175,18 @@ pub(super) mod tests {
     fn right(values: &Values, rank: u32) -> Buffer {
         let mut output = Buffer::new(1 << 14).unwrap();
         output.poison();
-        let Case { collective, dtype, ranks, .. } = values.case;
-        for i in 0..collective.output_blocks(rank, ranks) as usize * COUNT {
+        let Case { operation, dtype, ranks, .. } = values.case;
+        for i in 0..operation.output_blocks(rank, ranks) as usize * COUNT {
             output.set(i, dtype, values.output(rank, i));
         }
         output
     }
 
     fn every(ranks: u32) -> impl Iterator<Item = Values> {
-        Collective::ALL.into_iter().flat_map(move |collective| {
-            let line = format!("{collective} --ranks {ranks} -d all -o all");
+        let collectives = Collective::ALL.map(Operation::Collective);
+        let messages = [Operation::SendRecv, Operation::PingPong];
+        collectives.into_iter().chain(messages).flat_map(move |operation| {
+            let line = format!("{operation} --ranks {ranks} -d all -o all");
             Case::all(&args(&line)).into_iter().map(|case| Values { case, count: COUNT, seed: 99 })
         })
     }
@@ -184,9 +194,9 @@ pub(super) mod tests {
     #[test]
     fn right_results_are_right_and_one_wrong_element_is_found() {
         for values in every(3) {
-            let Case { collective, dtype, ranks, .. } = values.case;
+            let Case { operation, dtype, ranks, .. } = values.case;
             for rank in 0..ranks {
-                let elements = collective.output_blocks(rank, ranks) as usize * COUNT;
+                let elements = operation.output_blocks(rank, ranks) as usize * COUNT;
                 let mut output = right(&values, rank);
                 assert_eq!(values.wrong(&output, 0, rank), 0, "{values:?}");
                 for i in [0, elements / 2, elements.saturating_sub(1)] {
@@ -204,9 +214,10 @@ pub(super) mod tests {
     #[test]
     fn what_is_no_number_is_wrong() {
         let float = |v: &Values| v.case.dtype.kind() == Kind::Float;
+        let is_all_reduce =
+            |v: &Values| v.case.operation == Operation::Collective(Collective::AllReduce);
         let mut seen = 0;
-        for values in every(2).filter(float).filter(|v| v.case.collective == Collective::AllReduce)
-        {
+        for values in every(2).filter(float).filter(is_all_reduce) {
             for value in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
                 let mut output = right(&values, 0);
                 output.set(5, values.case.dtype, value);
@@ -222,7 +233,7 @@ pub(super) mod tests {
         let mut poison = Buffer::new(1 << 14).unwrap();
         poison.poison();
         for values in every(2) {
-            let elements = values.case.collective.output_blocks(0, 2) as usize * COUNT;
+            let elements = values.case.operation.output_blocks(0, 2) as usize * COUNT;
             assert_eq!(values.wrong(&poison, 0, 0), elements as u64, "{values:?}");
         }
     }

@@ -3,7 +3,9 @@
 //! A rank is this very command with [`RANK`] set. It tells its own errors; this side tells what a
 //! rank could not tell itself. No rank outlives this process, however it ends.
 
+mod external;
 mod role;
+mod seat;
 mod signals;
 mod world;
 
@@ -13,7 +15,10 @@ use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 
+pub(crate) use external::External;
+use external::Launcher;
 pub(crate) use role::Role;
+pub(crate) use seat::Seat;
 use signals::{Event, Signals};
 use world::World;
 
@@ -46,6 +51,16 @@ pub(crate) enum LaunchError {
     Signals(#[from] Errno),
     #[error("{RANK} is set, and {missing} is not as this command sets it; unset {RANK}")]
     Role { missing: &'static str },
+    #[error(
+        "{name}={value}: must be a number as a launcher sets it; with --here ranks are started here"
+    )]
+    Variable { name: &'static str, value: String },
+    #[error("{launcher} says rank {rank} of {ranks}; with --here ranks are started here")]
+    Place { launcher: Launcher, rank: u32, ranks: u32 },
+    #[error(
+        "{0} does not say where rank 0 is; set MASTER_ADDR and MASTER_PORT to a host and a free port for every rank"
+    )]
+    Address(Launcher),
     #[error("the process that started rank {rank} is gone")]
     Orphan { rank: u32 },
 }

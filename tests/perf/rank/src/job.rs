@@ -1,12 +1,11 @@
 //! The buffers of one size, the call on them, and the check of its result.
 
-use stepccl::{Communicator, Keep, Message, Outcome, ReduceOp, Request};
+use stepccl::{Communicator, Outcome, ReduceOp};
 
 use crate::buffer::Buffer;
 use crate::operation::Operation;
 
 const ROOT: u32 = 0;
-const TAG: i32 = 7;
 
 /// One operation of one size.
 #[derive(Debug)]
@@ -122,19 +121,6 @@ fn value(rank: u32, i: usize) -> f32 {
 
 fn send_recv(communicator: &Communicator, input: &Buffer, output: &mut Buffer) -> Outcome {
     let (rank, ranks) = (communicator.rank(), communicator.ranks());
-    let bytes = size_of_val(input.floats());
     let (next, before) = ((rank + 1) % ranks, (rank + ranks - 1) % ranks);
-    let memory = output.floats_mut().as_mut_ptr().cast();
-    let recv = Request::Recv(Message { peer: before, tag: TAG, memory, bytes });
-    let memory = input.floats().as_ptr().cast_mut().cast();
-    let send = Request::Send(Message { peer: next, tag: TAG, memory, bytes });
-    // SAFETY:
-    // - Both buffers are borrowed until this function returns, and it returns after both ends: of
-    //   the send in `run`, of the receive in `wait`. A send only reads.
-    unsafe {
-        let recv = communicator.start(recv, None, Keep::default())?;
-        let sent = communicator.run(send, None);
-        recv.wait(None)?;
-        sent
-    }
+    communicator.group().send(input.floats(), next).recv(output.floats_mut(), before).run()
 }
