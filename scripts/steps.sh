@@ -18,6 +18,8 @@ large_plans() {
 
 style() { scripts/python 2.15 -m pytest -q -p no:cacheprovider tests/style; }
 
+bench_tests() { scripts/python 2.15 -m pytest -q -p no:cacheprovider tests/perf; }
+
 types() {
     # Checked against the stubs of the extension. torch's own types differ from version to version
     # and from what torch does, so they are left out of it.

@@ -15,15 +15,14 @@ A time is the mean of -n calls, averaged over the ranks. algbw is size / time, b
 the factor of nccl-tests, so that it can be held against the rate of the link. A size is the larger
 of a rank's input and output, cut down to whole elements. K, M and G are powers of 1024.
 Two forms are measured where the operation has both: with an output apart, and in place.
-Started by mpirun, srun or torchrun, this process is one rank of theirs (see --here). On several
+Started by `mpirun -n 2`, srun or torchrun, this process is one rank of theirs (see --here). On several
 machines ranks meet at MASTER_ADDR and MASTER_PORT; srun needs neither.
 The STEPCCL_ variables of the environment apply.
 
 Examples:
   stepccl bench all_reduce -b 8 -e 256M -f 2 -n 20
   stepccl bench all_gather --ranks 4 -b 1M -e 1M -d bfloat16 --json
-  stepccl bench ping_pong -b 8 -e 8 -n 10000 --percentiles
-  mpirun -n 2 stepccl bench all_reduce";
+  stepccl bench ping_pong -b 8 -e 8 -n 10000 --percentiles";
 
 /// Time a collective over a range of sizes, and check its results.
 #[derive(Clone, Debug, clap::Args)]
