@@ -15,8 +15,9 @@ A time is the mean of -n calls, averaged over the ranks. algbw is size / time, b
 the factor of nccl-tests, so that it can be held against the rate of the link. A size is the larger
 of a rank's input and output, cut down to whole elements. K, M and G are powers of 1024.
 Two forms are measured where the operation has both: with an output apart, and in place.
-Started by `mpirun -n 2`, srun or torchrun, this process is one rank of theirs (see --here). On several
-machines ranks meet at MASTER_ADDR and MASTER_PORT; srun needs neither.
+Collectives: all_reduce, broadcast, reduce, all_gather, reduce_scatter, all_to_all, gather, scatter
+and barrier. Started by mpirun, srun or torchrun, this process is one rank of theirs (see --here).
+On several machines ranks meet at MASTER_ADDR and MASTER_PORT; srun needs neither.
 The STEPCCL_ variables of the environment apply.
 
 Examples:
@@ -28,11 +29,10 @@ Examples:
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = NOTES, allow_negative_numbers = true)]
 pub(crate) struct Args {
-    /// all_reduce, broadcast, reduce, all_gather, reduce_scatter, all_to_all, gather, scatter,
-    /// barrier, sendrecv (to the next rank, from the one before) or ping_pong (one way)
+    /// A collective, as all_reduce; sendrecv (both ways at once) or ping_pong (one way)
     #[arg(value_name = "OPERATION", value_parser = Operation::parse)]
     pub operation: Operation,
-    /// Ranks, each a process of this machine; under another launcher its number counts
+    /// Ranks of this machine; a launcher's number comes first
     #[arg(long, default_value_t = 2, value_parser = value_parser!(u32).range(1..=1024))]
     pub ranks: u32,
     /// Smallest size in bytes
