@@ -111,7 +111,7 @@ fn ranks_end_with_the_process_that_started_them() {
 
 #[test]
 fn a_reader_that_goes_away_ends_the_run_without_a_word() {
-    let mut command = stepccl("bench all_reduce -b 8 -e 64 -i 4 -n 20000");
+    let mut command = stepccl("bench all_reduce -b 8 -e 64 -i 4 -n 200000");
     let folder = tempfile::tempdir().unwrap();
     command.env("TMPDIR", folder.path());
     let mut process = Process::start(command);
