@@ -56,7 +56,7 @@ impl Network {
     ///
     /// # Errors
     ///
-    /// [`BootstrapError::Argument`] where there is none, with the interfaces that there are.
+    /// [`BootstrapError::System`] where there is none, with the interfaces that there are.
     pub(crate) fn addresses(&self) -> Result<Vec<IpAddr>, BootstrapError> {
         let list = getifaddrs().map_err(|e| BootstrapError::system("getifaddrs", e))?;
         let found: Vec<Found> = list
@@ -82,14 +82,13 @@ impl Network {
         if addresses.is_empty() {
             let mut names: Vec<_> = found.iter().map(|f| f.name.as_str()).collect();
             names.dedup();
-            return Err(BootstrapError::Argument {
-                what: format!(
-                    "no network interface to reach other nodes by: STEPCCL_SOCKET_IFNAME is {}, and \
-                     there are {}; bring one up or choose others",
-                    self.interfaces.as_deref().unwrap_or("not set"),
-                    if names.is_empty() { "none".to_owned() } else { names.join(", ") },
-                ),
-            });
+            let what = format!(
+                "there is none with an address: STEPCCL_SOCKET_IFNAME is {}, and there are {}; \
+                 bring one up or choose others",
+                self.interfaces.as_deref().unwrap_or("not set"),
+                if names.is_empty() { "none".to_owned() } else { names.join(", ") },
+            );
+            return Err(BootstrapError::system("choose a network interface", what));
         }
         Ok(addresses)
     }
