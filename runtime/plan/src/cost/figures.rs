@@ -1,6 +1,6 @@
 //! The speeds of which costs are made.
 
-use crate::{Step, Topology};
+use crate::{Span, Step, Topology};
 
 /// One way between two ranks.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -64,7 +64,7 @@ impl Figures {
         Rates {
             copy,
             pull: copy.max(NS / self.local.bytes_per_second),
-            push: NS / self.network.bytes_per_second,
+            network: NS / self.network.bytes_per_second,
             reduce: NS / self.reduce_bytes_per_second,
         }
     }
@@ -88,19 +88,24 @@ impl Figures {
 pub(crate) struct Rates {
     copy: f64,
     pull: f64,
-    push: f64,
+    network: f64,
     reduce: f64,
 }
 
 impl Rates {
-    /// Nanoseconds that each byte of a step's span costs; 0 for signals and waits.
+    /// Nanoseconds that each byte of a step's span costs; 0 for signals and waits. What is read of
+    /// another node crosses the network first.
     pub fn step_ns_per_byte(&self, topology: &Topology, rank: u32, step: &Step) -> f64 {
+        let is_far = |span: &Span| span.rank != rank && !topology.same_node(rank, span.rank);
         let (dst, own) = match step {
+            Step::Copy { src, dst } if is_far(src) => (dst, self.pull.max(self.network)),
             Step::Copy { src, dst } => (dst, if src.rank == rank { self.copy } else { self.pull }),
-            Step::Reduce { srcs, dst, .. } => (dst, self.reduce * srcs.len() as f64),
+            Step::Reduce { srcs, dst, .. } => {
+                let far = srcs.iter().filter(|src| is_far(src)).count();
+                (dst, self.reduce * srcs.len() as f64 + self.network * far as f64)
+            }
             Step::Signal { .. } | Step::Wait { .. } => return 0.0,
         };
-        let pushes = dst.rank != rank && !topology.same_node(rank, dst.rank);
-        if pushes { own.max(self.push) } else { own }
+        if is_far(dst) { own.max(self.network) } else { own }
     }
 }
