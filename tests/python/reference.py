@@ -3,6 +3,8 @@
 import torch
 
 DTYPES = ["float32", "float64", "float16", "bfloat16", "int32", "int64", "uint8"]
+# Types and operations besides, with small numbers whose results are exact.
+MORE_DTYPES = ["int8", "uint32", "uint64", "bool", "float8_e4m3fn", "float8_e5m2", "complex64", "complex128"]
 OPS = ["sum", "max", "min", "avg"]
 COUNTS = [1, 3, 1000, 70_001]
 

@@ -15,7 +15,7 @@ pub enum DType {
     /// bfloat16; combined in f32 and rounded once to nearest even.
     Bf16,
     /// 8-bit float of 4 exponent and 3 fraction bits without infinity (`e4m3fn`); combined in f32
-    /// and rounded once to nearest even, and a NaN where that is more than 448.
+    /// and rounded once to nearest even; 448 stands for all that is larger.
     F8E4M3,
     /// 8-bit float of 5 exponent and 2 fraction bits; combined in f32 and rounded once to nearest
     /// even.

@@ -122,6 +122,7 @@ impl Communicator {
     /// Start a collective of `count` elements a block.
     #[expect(clippy::too_many_arguments, reason = "the package passes what torch passes")]
     #[expect(clippy::needless_pass_by_value, reason = "pyo3 makes the lists anew for each call")]
+    #[pyo3(signature = (collective, dtype, op, root, count, send, recv, keep, synchronous, timeout_s, premul = 1.0))]
     fn start(
         &self,
         py: Python<'_>,
@@ -135,12 +136,13 @@ impl Communicator {
         keep: Py<PyAny>,
         synchronous: bool,
         timeout_s: Option<f64>,
+        premul: f64,
     ) -> PyResult<Work> {
         let call = Call {
             collective: names::collective(collective, root)?,
             dtype: names::dtype(dtype)?,
             op: names::op(op)?,
-            premul: 1.0,
+            premul,
             count,
             input: Memory::from_pointers(&send),
             output: Memory::from_pointers(&recv),

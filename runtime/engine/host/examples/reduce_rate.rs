@@ -49,7 +49,9 @@ fn by_type(place: &str, bytes: usize) {
     println!("{:10} {:9} {:>5} {:>9} {:>9} {:>9}", "type", "level", "op", "2", "2 inplace", "4");
     for dtype in DType::ALL {
         for level in levels() {
-            for op in [ReduceOp::Sum, ReduceOp::Max, ReduceOp::Avg] {
+            let ops =
+                [ReduceOp::Sum, ReduceOp::Prod, ReduceOp::Max, ReduceOp::Avg, ReduceOp::BitOr];
+            for op in ops.into_iter().filter(|op| op.applies_to(dtype)) {
                 let at = |srcs: &[*const u8]| {
                     let divisor = if op == ReduceOp::Avg { srcs.len() as u32 } else { 1 };
                     let count = bytes / dtype.size();

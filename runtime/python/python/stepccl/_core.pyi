@@ -72,8 +72,11 @@ class Communicator:
         keep: object,
         synchronous: bool,
         timeout_s: float | None,
+        premul: float = 1.0,
     ) -> Work:
         """Start a collective of `count` elements a block.
+
+        `premul` is what the operation `mulsum` multiplies this rank's input by.
 
         `send` and `recv` are addresses: none, one for all blocks in a row, or one a block. `keep`
         lives until the operation is done. With `synchronous` the call returns a finished Work.

@@ -368,6 +368,7 @@ class Collectives:
                     memory.keep,
                     synchronous,
                     self._timeout_s if limit is None else limit,
+                    tensors.factor(what, opts.reduceOp) if op == "mulsum" else 1.0,
                 )
         except _core.Error as error:
             raise self._raised(error) from error.__cause__

@@ -15,14 +15,27 @@ _DTYPES = {
     torch.bfloat16: "bfloat16",
     torch.int32: "int32",
     torch.int64: "int64",
+    torch.float8_e4m3fn: "float8_e4m3fn",
+    torch.float8_e5m2: "float8_e5m2",
+    torch.int8: "int8",
     torch.uint8: "uint8",
+    torch.uint32: "uint32",
+    torch.uint64: "uint64",
+    torch.bool: "bool",
+    torch.complex64: "complex64",
+    torch.complex128: "complex128",
 }
 
 _OPS = {
     ReduceOp.RedOpType.SUM: "sum",
+    ReduceOp.RedOpType.PRODUCT: "prod",
     ReduceOp.RedOpType.MAX: "max",
     ReduceOp.RedOpType.MIN: "min",
     ReduceOp.RedOpType.AVG: "avg",
+    ReduceOp.RedOpType.PREMUL_SUM: "mulsum",
+    ReduceOp.RedOpType.BAND: "band",
+    ReduceOp.RedOpType.BOR: "bor",
+    ReduceOp.RedOpType.BXOR: "bxor",
 }
 
 
@@ -58,6 +71,17 @@ def op_name(what: str, op: ReduceOp | ReduceOp.RedOpType) -> str:
             f"supported are {', '.join(n.upper() for n in _OPS.values())}"
         )
     return name
+
+
+def factor(what: str, op: ReduceOp) -> float:
+    """What a PREMUL_SUM multiplies this rank's input by.
+
+    Raises ValueError for a factor that is not one number.
+    """
+    _, value = op.__getstate__()
+    if isinstance(value, Tensor) and value.numel() != 1:
+        raise ValueError(f"{what}: a factor of {value.numel()} elements; it must be one number")
+    return float(value)
 
 
 def one(what: str, tensors: Sequence[Tensor]) -> Tensor:

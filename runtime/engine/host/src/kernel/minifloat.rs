@@ -58,7 +58,7 @@ impl<const EXPONENT: u32, const FRACTION: u32, const FINITE: bool>
     }
 
     /// The nearest number, ties to even; too large a one becomes infinity or, where there is none,
-    /// a NaN, and a NaN the canonical one.
+    /// the largest number, and a NaN the canonical one.
     #[inline(always)]
     pub(super) fn narrow(number: f32) -> u32 {
         // The canonical NaN has no sign.
@@ -75,7 +75,9 @@ impl<const EXPONENT: u32, const FRACTION: u32, const FINITE: bool>
         let special = if magnitude > 0x7f80_0000 { Self::NAN } else { Self::SPECIAL };
         let upper = if magnitude >= Self::TOO_LARGE { special } else { normal };
         let rounded = if magnitude < Self::SMALLEST_NORMAL { denormal } else { upper };
-        if FINITE && rounded >= Self::SPECIAL { Self::NAN } else { rounded | sign }
+        // The largest number stands for all beyond it where there is no infinity.
+        let caps = FINITE && magnitude <= 0x7f80_0000;
+        (if caps { rounded.min(Self::SPECIAL - 1) } else { rounded }) | sign
     }
 }
 

@@ -12,7 +12,7 @@
 //!
 //! Sources are combined strictly in their order. 16-bit and 8-bit floats are combined in f32 over
 //! all sources, divided there if at all, and rounded once to nearest even; too large a value
-//! becomes infinity, or a NaN where the type has no infinity. Integer sums and products wrap,
+//! becomes infinity, or the largest number where the type has no infinity. Integer sums and products wrap,
 //! integer quotients truncate towards zero. Truth values are combined as 0 and 1: sum and maximum
 //! are "or", product and minimum are "and". A complex product is (ac - bd, ad + bc), each of the
 //! four products rounded. A NaN result of a reduction is the canonical one of its type (positive,
@@ -32,6 +32,7 @@ mod minifloat;
 mod number;
 mod quotient;
 mod scaled;
+mod short;
 mod stream;
 #[cfg(target_arch = "x86_64")]
 mod x86;
@@ -61,6 +62,7 @@ pub use stream::{copy_stream, reduce_stream};
 /// - Each of `srcs` is `dst` itself or does not overlap `count` elements of it.
 /// - No other thread or process accesses `dst` meanwhile. Sources may be written by another
 ///   process; the result is then unspecified where it was.
+#[inline]
 pub unsafe fn reduce(
     dst: *mut u8,
     srcs: &[*const u8],
@@ -69,6 +71,13 @@ pub unsafe fn reduce(
     op: ReduceOp,
     divisor: u32,
 ) {
+    if let &[a, b] = srcs
+        && divisor <= 1
+        // SAFETY: the caller vouches for the pointers.
+        && unsafe { short::sum(dst, [a, b], count, dtype, op) }
+    {
+        return;
+    }
     // SAFETY: the caller vouches for the pointers.
     unsafe { reduce_at(Level::best(), dst, srcs, count, dtype, op, divisor) }
 }

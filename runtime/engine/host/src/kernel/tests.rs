@@ -303,12 +303,11 @@ fn conversions_of_bytes_equal_their_definition() {
 /// What torch makes of numbers around the largest ones.
 #[test]
 fn bytes_overflow_as_they_do_elsewhere() {
-    let cases = [(448.0, 0x7e), (464.0, 0x7e), (464.1, 0x7f), (480.0, 0x7f), (1e30, 0x7f)];
-    for (value, code) in cases {
-        assert_eq!(E4M3::narrow(value), code, "{value}");
+    for value in [448.0, 464.0, 464.1, 480.0, 1e30, f32::INFINITY] {
+        assert_eq!(E4M3::narrow(value), 0x7e, "{value}");
+        assert_eq!(E4M3::narrow(-value), 0xfe, "-{value}");
     }
-    assert_eq!(E4M3::narrow(-448.0), 0xfe);
-    assert!(E4M3::widen(E4M3::narrow(f32::NEG_INFINITY)).is_nan());
+    assert_eq!((E4M3::narrow(416.0), E4M3::narrow(f32::NAN)), (0x7d, 0x7f));
     for (value, code) in [(57344.0, 0x7b), (61439.0, 0x7b), (61440.0, 0x7c), (1e30, 0x7c)] {
         assert_eq!(E5M2::narrow(value), code, "{value}");
         assert_eq!(E5M2::narrow(-value), code | 0x80, "-{value}");
@@ -385,6 +384,33 @@ proptest! {
             i64::from(byte.divided(i8::divisor(divisor))),
             i64::from(byte) / i64::from(divisor)
         );
+    }
+}
+
+#[test]
+fn few_elements_are_summed_as_many_are() {
+    for dtype in DType::ALL {
+        for count in 0..=6 {
+            for (seed, in_place) in (0..200).flat_map(|seed| [(seed, false), (seed, true)]) {
+                let bytes = count * dtype.size();
+                let mut sources = [vec![0; bytes + 1], vec![0; bytes + 1]];
+                for (i, source) in sources.iter_mut().enumerate() {
+                    fill(seed * 2 + i as u64, dtype, &mut source[1..]);
+                }
+                let (mut got, mut want) = (sources[0].clone(), vec![0; bytes]);
+                let at = |data: &Vec<u8>| data.as_ptr().wrapping_add(1);
+                let (a, b) = (at(&sources[0]), at(&sources[1]));
+                let dst = got.as_mut_ptr().wrapping_add(1);
+                let first = if in_place { dst.cast_const() } else { a };
+                // SAFETY: all have `count` elements, and are the result or apart.
+                unsafe {
+                    let level = levels()[0];
+                    reduce_at(level, want.as_mut_ptr(), &[a, b], count, dtype, ReduceOp::Sum, 1);
+                    reduce(dst, &[first, b], count, dtype, ReduceOp::Sum, 1);
+                }
+                assert_eq!(got[1..], want[..], "{count} {dtype}");
+            }
+        }
     }
 }
 

@@ -52,7 +52,7 @@ pub(super) fn nearest_byte(dtype: DType, value: f64) -> u8 {
         .min_by(|a, b| distance(*a).total_cmp(&distance(*b)).then((a % 2).cmp(&(b % 2))))
         .unwrap();
     match (code > largest, finite) {
-        (true, true) => 0x7f,
+        (true, true) => largest as u8 | if value.is_sign_negative() { 0x80 } else { 0 },
         _ => code as u8 | if value.is_sign_negative() { 0x80 } else { 0 },
     }
 }
