@@ -16,6 +16,8 @@ large_plans() {
     cargo test --quiet --locked --release -p stepccl-plan --test verify -- --ignored
 }
 
+large_messages() { cargo test --quiet --locked -p stepccl --test large -- --ignored; }
+
 style() { scripts/python 2.15 -m pytest -q -p no:cacheprovider tests/style; }
 
 bench_tests() { scripts/python 2.15 -m pytest -q -p no:cacheprovider tests/perf; }
