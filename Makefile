@@ -1,10 +1,10 @@
 # One door to everything; each line calls a script.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run check test bench doc clean
+.PHONY: help setup run check test test-torch bench doc clean
 
 help: ## show this list
-	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: ## install what the other targets need, into the cache folder; skips what is there
 	@scripts/setup
@@ -17,6 +17,9 @@ check: ## format, lints and unit tests: before each commit
 
 test: ## everything CI runs
 	@scripts/test
+
+test-torch: ## torch's own distributed tests on stepccl; part of make test
+	@scripts/test-torch
 
 bench: ## measure us, Open MPI, MPICH and gloo in one run (QUICK=1: some 3 minutes)
 	@scripts/bench

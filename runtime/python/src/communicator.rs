@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use stepccl::{Call, Keep, MAX_START_TIMEOUT, Memory, Message, Request};
+use stepccl::{AnyMessage, Call, Keep, MAX_START_TIMEOUT, Memory, Message, Request, UnevenCall};
 
 use crate::errors::{AbortedError, to_python};
 use crate::store::PyStore;
@@ -151,6 +151,58 @@ impl Communicator {
         // - The package gives addresses of tensors with as many elements as the collective needs,
         //   which live during the call, and as long as `keep`.
         unsafe { self.submit(py, call.into(), keep, synchronous, timeout_s) }
+    }
+
+    /// Start a collective whose blocks have these many elements.
+    #[expect(clippy::too_many_arguments, reason = "the package passes what torch passes")]
+    #[expect(clippy::needless_pass_by_value, reason = "pyo3 makes the lists anew for each call")]
+    fn start_uneven(
+        &self,
+        py: Python<'_>,
+        collective: &str,
+        dtype: &str,
+        op: &str,
+        send_counts: Vec<usize>,
+        recv_counts: Vec<usize>,
+        send: Vec<usize>,
+        recv: Vec<usize>,
+        keep: Py<PyAny>,
+        synchronous: bool,
+        timeout_s: Option<f64>,
+        premul: f64,
+    ) -> PyResult<Work> {
+        let call = UnevenCall {
+            uneven: names::uneven(collective, send_counts, recv_counts)?,
+            dtype: names::dtype(dtype)?,
+            op: names::op(op)?,
+            premul,
+            input: Memory::from_pointers(&send),
+            output: Memory::from_pointers(&recv),
+        };
+        // SAFETY:
+        // - The package gives addresses of tensors with as many elements as the counts say, which
+        //   live during the call, and as long as `keep`.
+        unsafe { self.submit(py, call.into(), keep, synchronous, timeout_s) }
+    }
+
+    /// Receive bytes from whichever rank sends first.
+    #[expect(clippy::too_many_arguments, reason = "the package passes what torch passes")]
+    fn recv_any(
+        &self,
+        py: Python<'_>,
+        ptr: usize,
+        nbytes: usize,
+        tag: i32,
+        keep: Py<PyAny>,
+        synchronous: bool,
+        timeout_s: Option<f64>,
+    ) -> PyResult<Work> {
+        let memory = std::ptr::with_exposed_provenance_mut(ptr);
+        let request = Request::RecvAny(AnyMessage { tag, memory, bytes: nbytes });
+        // SAFETY:
+        // - The package gives the address of a tensor of so many bytes, which lives during the
+        //   call, and as long as `keep`.
+        unsafe { self.submit(py, request, keep, synchronous, timeout_s) }
     }
 
     /// Send bytes to one rank.

@@ -2,7 +2,7 @@
 
 use pyo3::PyResult;
 use pyo3::exceptions::PyValueError;
-use stepccl::{Collective, DType, ReduceOp};
+use stepccl::{Collective, DType, ReduceOp, Uneven};
 
 /// torch's names of the element types.
 pub(crate) const DTYPES: [(&str, DType); DType::ALL.len()] = [
@@ -45,5 +45,14 @@ pub(crate) fn collective(name: &str, root: u32) -> PyResult<Collective> {
     match Collective::from_name(name) {
         Some(collective) => Ok(collective.with_root(root)),
         None => unknown("collective", name, &Collective::ALL.map(Collective::name)),
+    }
+}
+
+pub(crate) fn uneven(name: &str, send: Vec<usize>, receive: Vec<usize>) -> PyResult<Uneven> {
+    match name {
+        "all_gather" => Ok(Uneven::AllGather { counts: receive.into() }),
+        "reduce_scatter" => Ok(Uneven::ReduceScatter { counts: send.into() }),
+        "all_to_all" => Ok(Uneven::AllToAll { send: send.into(), receive: receive.into() }),
+        _ => unknown("collective", name, &["all_gather", "reduce_scatter", "all_to_all"]),
     }
 }

@@ -50,6 +50,14 @@ impl Work {
         }
     }
 
+    /// Rank whose message a receive from any source has taken.
+    fn source(&self) -> Option<u32> {
+        match &self.0 {
+            State::Done => None,
+            State::Started(work) => work.source(),
+        }
+    }
+
     /// Its error, if it ended with one.
     fn exception(&self) -> Option<PyErr> {
         match &self.0 {

@@ -106,6 +106,37 @@ class Communicator:
     ) -> Work:
         """Receive bytes from one rank."""
 
+    def recv_any(
+        self,
+        ptr: int,
+        nbytes: int,
+        tag: int,
+        keep: object,
+        synchronous: bool,
+        timeout_s: float | None,
+    ) -> Work:
+        """Receive bytes from whichever rank sends first."""
+
+    def start_uneven(
+        self,
+        collective: str,
+        dtype: str,
+        op: str,
+        send_counts: list[int],
+        recv_counts: list[int],
+        send: list[int],
+        recv: list[int],
+        keep: object,
+        synchronous: bool,
+        timeout_s: float | None,
+        premul: float,
+    ) -> Work:
+        """Start a collective whose blocks have these many elements.
+
+        all_gather reads `recv_counts`, reduce_scatter `send_counts`, all_to_all both. The rest is
+        as for `start`.
+        """
+
     def abort(self, reason: str) -> None:
         """Fail every operation that is not done, here and at the peers."""
 
@@ -124,6 +155,9 @@ class Work:
 
     def is_done(self) -> bool:
         """Whether it ended, well or not."""
+
+    def source(self) -> int | None:
+        """Rank whose message a receive from any source has taken; None for all else."""
 
     def exception(self) -> Exception | None:
         """Its error, if it ended with one."""

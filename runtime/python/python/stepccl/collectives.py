@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.autograd import profiler
 
 from . import _core, config, live, tensors
-from .errors import NotSupportedError, for_torch
+from .errors import for_torch
 from .tensors import Memory
 from .work import Work, seconds
 
@@ -133,12 +133,25 @@ class Collectives:
             [self._all_gather_list(out, part, opts) for out, part in zip(outputs, inputs)]
         )
 
-    allgather_coalesced = allgather
+    def allgather_coalesced(
+        self, outputs: Sequence[Sequence[Tensor]], inputs: Sequence[Tensor], opts: Any = None
+    ) -> Work:
+        # Here the outer list has one entry a rank, and the inner ones one tensor an input.
+        if len(outputs) != self._size or any(len(out) != len(inputs) for out in outputs):
+            raise ValueError(
+                f"all_gather: outputs of lengths {[len(out) for out in outputs]}; must be "
+                f"{self._size} lists, one a rank, of {len(inputs)} tensors, one an input"
+            )
+        return self.allgather([list(parts) for parts in zip(*outputs)], inputs, opts)
 
     def _all_gather_list(self, outputs: Sequence[Tensor], part: Tensor, opts: Any) -> Work:
-        tensors.same_blocks("all_gather", outputs, self._size, part)
+        even = tensors.same_blocks("all_gather", outputs, self._size, part)
         memory = Memory()
         send, recv = [memory.read(part)], [memory.write(out) for out in outputs]
+        if not even:
+            tensors.own_block("all_gather", outputs[self._rank], part)
+            counts = ([part.numel()], [out.numel() for out in outputs])
+            return self._start_uneven("all_gather", part, counts, send, recv, memory, opts, outputs)
         return self._start("all_gather", part, part.numel(), send, recv, memory, opts, outputs)
 
     def all_gather_single(self, output: Tensor, input: Tensor, opts: Any = None) -> Work:
@@ -166,9 +179,15 @@ class Collectives:
         )
 
     def _reduce_scatter_list(self, output: Tensor, parts: Sequence[Tensor], opts: Any) -> Work:
-        tensors.same_blocks("reduce_scatter", parts, self._size, output)
+        even = tensors.same_blocks("reduce_scatter", parts, self._size, output)
         memory = Memory()
         send, recv = [memory.read(part) for part in parts], [memory.write(output)]
+        if not even:
+            tensors.own_block("reduce_scatter", parts[self._rank], output)
+            counts = ([part.numel() for part in parts], [output.numel()])
+            return self._start_uneven(
+                "reduce_scatter", output, counts, send, recv, memory, opts, [output]
+            )
         return self._start(
             "reduce_scatter", output, output.numel(), send, recv, memory, opts, [output]
         )
@@ -200,7 +219,7 @@ class Collectives:
         if self._rank == self._root("gather", opts):
             self._same_length("gather", outputs, inputs)
             results = list(outputs[0])
-            tensors.same_blocks("gather", results, self._size, part)
+            tensors.even_blocks("gather", results, self._size, part)
             recv = [memory.write(out) for out in results]
         elif any(len(out) for out in outputs):
             raise ValueError(f"gather: rank {self._rank} is not the root and must give no outputs")
@@ -214,7 +233,7 @@ class Collectives:
         send, recv = [], [memory.write(output)]
         if self._rank == self._root("scatter", opts):
             self._same_length("scatter", outputs, inputs)
-            tensors.same_blocks("scatter", inputs[0], self._size, output)
+            tensors.even_blocks("scatter", inputs[0], self._size, output)
             send = [memory.read(part) for part in inputs[0]]
         elif any(len(part) for part in inputs):
             raise ValueError(f"scatter: rank {self._rank} is not the root and must give no inputs")
@@ -229,12 +248,17 @@ class Collectives:
         opts: Any = None,
     ) -> Work:
         what = "all_to_all"
-        self._even(what, output, output_splits)
-        self._even(what, input, input_splits)
-        # Each side has the same blocks, so one comparison covers both.
-        tensors.joined_blocks(what, output, input, 1)
+        tensors.same_type(what, output, input)
+        receive = self._splits(what, output, output_splits)
+        sent = self._splits(what, input, input_splits)
         memory = Memory()
         send, recv = [memory.read(input)], [memory.write(output)]
+        # A rank cannot see whether the splits of the others are even, so this is for all splits.
+        if output_splits or input_splits:
+            return self._start_uneven(
+                what, input, (sent, receive), send, recv, memory, opts, [output]
+            )
+        tensors.joined_blocks(what, output, input, 1)
         count = input.numel() // self._size
         return self._start(what, input, count, send, recv, memory, opts, [output])
 
@@ -251,9 +275,9 @@ class Collectives:
         memory = Memory()
         send = [memory.read(part) for part in inputs]
         recv = [memory.write(part) for part in outputs]
-        return self._start(
-            what, inputs[0], inputs[0].numel(), send, recv, memory, opts, outputs
-        )
+        counts = ([part.numel() for part in inputs], [part.numel() for part in outputs])
+        # A rank cannot see whether the blocks of the others are even.
+        return self._start_uneven(what, inputs[0], counts, send, recv, memory, opts, outputs)
 
     def barrier(self, opts: Any = None) -> Work:
         return self._run("barrier", "uint8", "sum", 0, 0, [], [], Memory(), opts, [])
@@ -271,21 +295,25 @@ class Collectives:
         return self._message("recv", tensors_, src, tag)
 
     def recv_anysource(self, tensors_: Sequence[Tensor], tag: int = 0) -> Work:
-        raise NotSupportedError("recv: from any source is not supported; name the source rank")
+        return self._message("recv", tensors_, None, tag)
 
-    def _message(self, what: str, given: Sequence[Tensor], peer: int, tag: int) -> Work:
+    def _message(self, what: str, given: Sequence[Tensor], peer: int | None, tag: int) -> Work:
         tensor = tensors.one(what, given)
         tensors.dtype_name(what, tensor)
         memory = Memory()
         address = memory.read(tensor) if what == "send" else memory.write(tensor)
-        call = self._communicator.send if what == "send" else self._communicator.recv
         self._sequence += 1
         try:
             with self._label_in_trace(what):
                 # Never synchronous: both sides of an exchange may send first.
-                part = call(
-                    address, tensor.nbytes, peer, tag, memory.keep, False, self._timeout_s
-                )
+                limit = self._timeout_s
+                if peer is None:
+                    part = self._communicator.recv_any(
+                        address, tensor.nbytes, tag, memory.keep, False, limit
+                    )
+                else:
+                    call = self._communicator.send if what == "send" else self._communicator.recv
+                    part = call(address, tensor.nbytes, peer, tag, memory.keep, False, limit)
         except _core.Error as error:
             raise self._raised(error) from error.__cause__
         return self._work([part], [tensor], memory)
@@ -374,6 +402,41 @@ class Collectives:
             raise self._raised(error) from error.__cause__
         return self._work([part], results, memory)
 
+    def _start_uneven(
+        self,
+        what: str,
+        like: Tensor,
+        counts: tuple[list[int], list[int]],
+        send: list[int],
+        recv: list[int],
+        memory: Memory,
+        opts: Any,
+        results: Sequence[Tensor],
+    ) -> Work:
+        dtype = tensors.dtype_name(what, like)
+        op = tensors.op_name(what, opts.reduceOp) if hasattr(opts, "reduceOp") else "sum"
+        limit = seconds(opts.timeout) if opts is not None else None
+        synchronous = opts is not None and not getattr(opts, "asyncOp", True)
+        self._sequence += 1
+        try:
+            with self._label_in_trace(what):
+                part = self._communicator.start_uneven(
+                    what,
+                    dtype,
+                    op,
+                    counts[0],
+                    counts[1],
+                    send,
+                    recv,
+                    memory.keep,
+                    synchronous,
+                    self._timeout_s if limit is None else limit,
+                    tensors.factor(what, opts.reduceOp) if op == "mulsum" else 1.0,
+                )
+        except _core.Error as error:
+            raise self._raised(error) from error.__cause__
+        return self._work([part], results, memory)
+
     def _work(
         self, parts: list[_core.Work], results: Sequence[Tensor], memory: Memory
     ) -> Work:
@@ -402,20 +465,21 @@ class Collectives:
                 f"{what}: {len(left)} outputs and {len(right)} inputs; must be as many, at least 1"
             )
 
-    def _even(self, what: str, tensor: Tensor, splits: Sequence[int]) -> None:
+    def _splits(self, what: str, tensor: Tensor, splits: Sequence[int]) -> list[int]:
+        """Elements of each block, from numbers of rows; even ones where there are none."""
         rows = tensor.size(0) if tensor.dim() else 1
-        if splits and (len(splits) != self._size or sum(splits) != rows):
+        if not splits:
+            if rows % self._size and tensor.numel():
+                raise ValueError(
+                    f"{what}: first dimension {rows}: must be a multiple of the {self._size} ranks"
+                )
+            return [tensor.numel() // self._size] * self._size
+        if len(splits) != self._size or sum(splits) != rows or min(splits) < 0:
             raise ValueError(
-                f"{what}: splits {list(splits)}: must be {self._size} numbers that add up to {rows}"
+                f"{what}: splits {list(splits)}: must be {self._size} numbers, none below 0, "
+                f"that add up to {rows}"
             )
-        if len(set(splits)) > 1:
-            raise NotSupportedError(
-                f"{what}: splits {list(splits)}: uneven splits are not supported yet"
-            )
-        if rows % self._size and tensor.numel():
-            raise ValueError(
-                f"{what}: first dimension {rows}: must be a multiple of the {self._size} ranks"
-            )
+        return [split * (tensor.numel() // max(rows, 1)) for split in splits]
 
     def _label_in_trace(self, what: str) -> Any:
         if profiler._is_profiler_enabled:

@@ -94,11 +94,22 @@ def one(what: str, tensors: Sequence[Tensor]) -> Tensor:
     return tensors[0]
 
 
-def same_blocks(what: str, blocks: Sequence[Tensor], size: int, like: Tensor) -> None:
-    """Check a list of one tensor a rank against the tensor on the other side.
+def same_type(what: str, left: Tensor, right: Tensor) -> None:
+    """Check that two tensors have one element type and device.
 
-    Raises ValueError for the wrong number of tensors, NotSupportedError for uneven sizes,
-    TypeError for mixed types.
+    Raises TypeError.
+    """
+    if left.dtype != right.dtype:
+        raise TypeError(f"{what}: one tensor is {left.dtype}, the other {right.dtype}")
+    if left.device != right.device:
+        raise TypeError(f"{what}: one tensor is on {left.device}, the other on {right.device}")
+
+
+def same_blocks(what: str, blocks: Sequence[Tensor], size: int, like: Tensor) -> bool:
+    """Check a list of one tensor a rank against the tensor on the other side; whether all of them
+    have as many elements as it.
+
+    Raises ValueError for the wrong number of tensors, TypeError for mixed types.
     """
     if len(blocks) != size:
         raise ValueError(f"{what}: {len(blocks)} tensors in the list; one a rank is {size}")
@@ -111,11 +122,32 @@ def same_blocks(what: str, blocks: Sequence[Tensor], size: int, like: Tensor) ->
             raise TypeError(
                 f"{what}: tensor {index} is on {block.device}, the other side on {like.device}"
             )
-        if block.numel() != like.numel():
-            raise NotSupportedError(
-                f"{what}: tensor {index} has {block.numel()} elements, the other side "
-                f"{like.numel()}; uneven sizes are not supported yet"
-            )
+    return all(block.numel() == like.numel() for block in blocks)
+
+
+def even_blocks(what: str, blocks: Sequence[Tensor], size: int, like: Tensor) -> None:
+    """As same_blocks, for collectives that take blocks of one length only.
+
+    Raises NotSupportedError for uneven ones as well.
+    """
+    if not same_blocks(what, blocks, size, like):
+        raise NotSupportedError(
+            f"{what}: tensors of {[block.numel() for block in blocks]} elements, the other side "
+            f"{like.numel()}; uneven sizes are supported by all_gather, reduce_scatter and "
+            "all_to_all"
+        )
+
+
+def own_block(what: str, block: Tensor, part: Tensor) -> None:
+    """Check this rank's block of a list against its tensor on the other side.
+
+    Raises ValueError.
+    """
+    if block.numel() != part.numel():
+        raise ValueError(
+            f"{what}: the list has {block.numel()} elements for this rank, the other side "
+            f"{part.numel()}; they must be as many"
+        )
 
 
 def joined_blocks(what: str, whole: Tensor, part: Tensor, size: int) -> None:

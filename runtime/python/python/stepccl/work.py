@@ -88,6 +88,13 @@ class Work(dist._Work):
                 return as_torch(error)
         return None
 
+    def _source_rank(self) -> int:
+        """Rank whose message a receive from any source has taken."""
+        source = self._parts[0].source() if len(self._parts) == 1 else None
+        if source is None:
+            raise ValueError("_source_rank: this is not a receive from any source that has ended")
+        return source
+
     def result(self) -> list[Tensor]:
         """The tensors that the operation wrote; waits for them."""
         self.wait()
