@@ -88,8 +88,8 @@ impl Call {
             let rule = format!("{dtype} elements are combined by one of {}", possible.join(", "));
             return Err(Error::invalid("op", format_args!("{op} of {dtype}"), rule));
         }
-        let whole = premul.fract() == 0.0 && premul.abs() <= MAX_WHOLE_FACTOR;
-        if op == ReduceOp::PremulSum && dtype.is_integer() && !whole {
+        let whole = || premul.fract() == 0.0 && premul.abs() <= MAX_WHOLE_FACTOR;
+        if op == ReduceOp::PremulSum && dtype.is_integer() && !whole() {
             let rule = format!("must be a whole number of at most 2^53 for {dtype} elements");
             return Err(Error::invalid("premul", premul, rule));
         }

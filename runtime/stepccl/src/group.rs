@@ -116,15 +116,12 @@ impl Communicator {
         Ok(self.start_members(members, keep))
     }
 
-    fn run_members(&self, mut members: Vec<Member>, state: &Arc<WorkState>) -> Outcome {
-        if members.len() == 1
-            && !matches!(members[0].1, Task::Any(_))
-            && let Some((lane, task, identity)) = members.pop()
-        {
-            return self.inner.run(lane, task, identity);
-        }
-        if members.is_empty() {
-            return Ok(());
+    fn run_members(&self, members: Vec<Member>, state: &Arc<WorkState>) -> Outcome {
+        // One behind the other anyway: without a queue, each is as fast as alone.
+        if members.iter().all(|(lane, ..)| *lane == COLLECTIVES) {
+            return members
+                .into_iter()
+                .try_for_each(|(lane, task, identity)| self.inner.run(lane, task, identity));
         }
         let keeps = Keep::default().shared(members.len());
         self.inner.run_all(entries(members, keeps, state), state)

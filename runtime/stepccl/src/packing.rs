@@ -7,9 +7,9 @@ use stepccl_plan::{Collective, DType, ReduceOp};
 
 use crate::Call;
 
-/// Most bytes of an operation that is packed: above, its own bytes take longer than waiting for
-/// the peers, and copying them costs more than it saves.
-pub(crate) const MAX_PART_BYTES: usize = 64 << 10;
+/// Most bytes of an operation that is packed: above, copying them in and out costs more than the
+/// waits that it saves.
+pub(crate) const MAX_PART_BYTES: usize = 32 << 10;
 /// Most bytes packed at once: what is packed is still in the caches when it is sent.
 pub(crate) const MAX_PACK_BYTES: usize = 256 << 10;
 
