@@ -9,7 +9,7 @@ use crate::Call;
 
 /// Most bytes of an operation that is packed: above, copying them in and out costs more than the
 /// waits that it saves.
-pub(crate) const MAX_PART_BYTES: usize = 32 << 10;
+pub(crate) const MAX_PART_BYTES: usize = 8 << 10;
 /// Most bytes packed at once: what is packed is still in the caches when it is sent.
 pub(crate) const MAX_PACK_BYTES: usize = 256 << 10;
 

@@ -49,7 +49,7 @@ fn random_list(random: &mut Random, ranks: u32, len: usize) -> Vec<Spec> {
             let count = match random.below(20) {
                 0 => 0,
                 1 => 5000 + random.below(20_000),
-                _ => 1 + random.below(700),
+                _ => 1 + random.below(200),
             };
             let count = if collective == Collective::Barrier { 0 } else { count };
             let (in_place, seed) = (random.below(2) == 0, random.next());
