@@ -57,7 +57,7 @@ impl EagerTask {
         };
         while self.at < cx.ranks {
             if self.needs(self.at, cx.rank) && !self.is_there(self.at, number, cx)? {
-                cx.wait_for_post(self.at, number);
+                self.note_missing(number, cx)?;
                 return Ok(Advance::Idle);
             }
             self.at += 1;
@@ -115,6 +115,18 @@ impl EagerTask {
                 Look::Absent => self.ring(cx)?,
             }
         }
+    }
+
+    /// Note all posts that are waited for, so that an error names every rank that is missing.
+    fn note_missing(&self, number: u64, cx: &mut Context) -> Result<(), EngineError> {
+        for rank in self.at..cx.ranks {
+            if self.needs(rank, cx.rank)
+                && cx.engine.look(rank, Board::Collective, number)? == Look::Absent
+            {
+                cx.wait_for_post(rank, number);
+            }
+        }
+        Ok(())
     }
 
     /// Wake who sleeps and waits for the post.
