@@ -108,6 +108,26 @@ impl<'a> View<'a> {
         Ok(unsafe { AtomicU64::from_ptr(word.cast()) })
     }
 
+    /// `count` words of 8 bytes at `offset`.
+    ///
+    /// # Errors
+    ///
+    /// [`MemoryError::OutOfBounds`]; [`MemoryError::Misaligned`].
+    #[inline]
+    pub fn atomic_u64s(&self, offset: usize, count: usize) -> Result<&'a [AtomicU64], MemoryError> {
+        let size = size_of::<AtomicU64>();
+        let first = self.range(offset, count.saturating_mul(size))?;
+        if first.addr() % size != 0 {
+            return Err(MemoryError::Misaligned { offset, align: size });
+        }
+        // SAFETY:
+        // - `range` checked that all words lie in the view, which is valid for all of `'a`; the
+        //   first is aligned, so all are. A length past the limit saturates and is out of bounds.
+        // - Others touch them by atomics or not at all, by the contract of `from_raw`; atomics
+        //   may change under a shared reference.
+        Ok(unsafe { std::slice::from_raw_parts(first.cast::<AtomicU64>(), count) })
+    }
+
     /// Copy of the 4 bytes at `offset`, read once.
     ///
     /// # Errors

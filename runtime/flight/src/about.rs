@@ -1,0 +1,79 @@
+//! What the header of a record says, when it is made.
+
+use crate::layout::{TABLES, WORD_BYTES};
+
+/// Whose record it is.
+#[derive(Clone, Debug)]
+pub struct About<'a> {
+    /// Name of the communicator.
+    pub communicator: &'a str,
+    /// Number that the ranks of this communicator have in common, and no other ones.
+    pub job: u64,
+    /// Rank.
+    pub rank: u32,
+    /// Ranks of the communicator.
+    pub ranks: u32,
+    /// Engine that moves the bytes.
+    pub engine: &'a str,
+    /// What the numbers in records mean.
+    pub vocabulary: Vocabulary<'a>,
+}
+
+/// What the numbers in records mean: a number is a place in its table. They stand in the header, so
+/// that a reader of another version knows them too.
+#[derive(Clone, Debug, Default)]
+pub struct Vocabulary<'a> {
+    /// Collectives and messages.
+    pub kinds: Vec<&'a str>,
+    /// Types of elements.
+    pub dtypes: Vec<&'a str>,
+    /// Reductions.
+    pub ops: Vec<&'a str>,
+    /// Algorithms.
+    pub algorithms: Vec<&'a str>,
+    /// Paths that an operation took.
+    pub paths: Vec<&'a str>,
+    /// Counters of the engine.
+    pub counters: Vec<&'a str>,
+}
+
+impl Vocabulary<'_> {
+    /// The tables as bytes: what does not fit is cut.
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let tables = [
+            &self.kinds,
+            &self.dtypes,
+            &self.ops,
+            &self.algorithms,
+            &self.paths,
+            &self.counters,
+        ];
+        let mut bytes = Vec::new();
+        for (table, entries) in tables.into_iter().zip(TABLES) {
+            for at in 0..entries {
+                bytes.extend(padded::<WORD_BYTES>(table.get(at).copied().unwrap_or_default()));
+            }
+        }
+        bytes
+    }
+}
+
+/// `text` in a field of `N` bytes, cut between characters and filled up with zeros.
+pub(crate) fn padded<const N: usize>(text: &str) -> [u8; N] {
+    let end = text.floor_char_boundary(N);
+    let mut field = [0; N];
+    field[..end].copy_from_slice(&text.as_bytes()[..end]);
+    field
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_texts_are_cut_between_characters() {
+        assert_eq!(padded::<4>("ab"), *b"ab\0\0");
+        assert_eq!(padded::<4>("abcdef"), *b"abcd");
+        assert_eq!(padded::<4>("abcü"), *b"abc\0");
+    }
+}

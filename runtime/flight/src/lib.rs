@@ -1,0 +1,28 @@
+//! The flight record: the last operations of a communicator, readable by other processes.
+//!
+//! Each rank of a communicator keeps a ring of fixed-size records in a sealed memfd with the name
+//! [`layout::FILE_NAME`]. A reader finds it through `/proc/PID/fd`, so there is no socket, no
+//! thread and no file, it works while the process hangs, and nothing is left when it dies.
+//!
+//! [`Recorder`] writes: some nanoseconds an operation, no lock, no allocation. [`Snapshot`] reads,
+//! and believes nothing: the other process may be broken or hostile.
+
+mod about;
+mod clock;
+mod header;
+pub mod layout;
+mod operation;
+mod phase;
+mod recorder;
+mod snapshot;
+mod text;
+mod timeline;
+
+pub use about::{About, Vocabulary};
+pub use clock::{ClockKind, Moment};
+pub use header::{Counter, FormatError, Header, Words};
+pub use operation::{Details, Operation};
+pub use phase::{Phase, State};
+pub use recorder::{Called, Recorder, Started, Ticket};
+pub use snapshot::Snapshot;
+pub use timeline::Timeline;
