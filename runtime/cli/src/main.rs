@@ -8,6 +8,9 @@ mod memory;
 mod names;
 mod outcome;
 mod plan;
+mod status;
+mod top;
+mod trace;
 
 use std::process::ExitCode;
 
@@ -38,6 +41,12 @@ enum Command {
     Plan(plan::Args),
     /// Show what this build and this machine have.
     Info(info::Args),
+    /// Show where each rank of the running jobs is, and which one is behind.
+    Status(status::Args),
+    /// Watch what each rank of the running jobs does.
+    Top(top::Args),
+    /// Write the operations of running jobs as a trace for Perfetto.
+    Trace(trace::Args),
 }
 
 fn main() -> ExitCode {
@@ -45,6 +54,9 @@ fn main() -> ExitCode {
         Command::Bench(args) => bench::run(&args),
         Command::Plan(args) => plan::run(&args),
         Command::Info(args) => info::run(&args),
+        Command::Status(args) => status::run(&args),
+        Command::Top(args) => top::run(&args),
+        Command::Trace(args) => trace::run(&args),
     };
     result.unwrap_or_else(|error| outcome::failure(error.as_ref()))
 }

@@ -19,7 +19,7 @@ pub struct About<'a> {
     pub vocabulary: Vocabulary<'a>,
 }
 
-/// What the numbers in records mean: a number is a place in its table. They stand in the header, so
+/// What the numbers in records mean: 0 nothing, 1 the first of its table. They stand in the header, so
 /// that a reader of another version knows them too.
 #[derive(Clone, Debug, Default)]
 pub struct Vocabulary<'a> {
@@ -40,18 +40,13 @@ pub struct Vocabulary<'a> {
 impl Vocabulary<'_> {
     /// The tables as bytes: what does not fit is cut.
     pub(crate) fn encode(&self) -> Vec<u8> {
-        let tables = [
-            &self.kinds,
-            &self.dtypes,
-            &self.ops,
-            &self.algorithms,
-            &self.paths,
-            &self.counters,
-        ];
+        let tables =
+            [&self.kinds, &self.dtypes, &self.ops, &self.algorithms, &self.paths, &self.counters];
         let mut bytes = Vec::new();
         for (table, entries) in tables.into_iter().zip(TABLES) {
             for at in 0..entries {
-                bytes.extend(padded::<WORD_BYTES>(table.get(at).copied().unwrap_or_default()));
+                let word = at.checked_sub(1).and_then(|at| table.get(at)).copied();
+                bytes.extend(padded::<WORD_BYTES>(word.unwrap_or_default()));
             }
         }
         bytes

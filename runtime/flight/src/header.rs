@@ -21,7 +21,9 @@ pub enum FormatError {
         at_most: usize,
     },
     /// Another first word.
-    #[error("starts with {found:#018x}: no flight record, one of another version, or not yet ready")]
+    #[error(
+        "starts with {found:#018x}: no flight record, one of another version, or not yet ready"
+    )]
     Magic {
         /// Word found.
         found: u64,
@@ -189,8 +191,11 @@ impl Header {
         let (state, culprit) = parts(word(header::STATE));
         let words = Words::parse(&bytes[layout::WORDS_AT..HEADER_BYTES]);
         let counters = (words.tables[5].iter().enumerate())
-            .filter(|(_, name)| !name.is_empty())
-            .map(|(at, name)| Counter { name: name.clone(), value: word(header::COUNTERS + at) })
+            .filter(|(at, name)| *at > 0 && !name.is_empty())
+            .map(|(at, name)| Counter {
+                name: name.clone(),
+                value: word(header::COUNTERS + at - 1),
+            })
             .collect();
         let text = |at: usize, long: usize| clean(&bytes[at..at + long]);
         Ok(Self {

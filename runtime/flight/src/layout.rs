@@ -87,7 +87,7 @@ pub mod record {
     /// Ticks at the end.
     pub const ENDED: usize = 1;
     /// Number among the collectives of the communicator, the same on every rank;
-    /// [`NONE`](super::NONE) for messages.
+    /// [`NONE`](super::NONE) for messages and where the turn has not come yet.
     pub const COLLECTIVE: usize = 2;
     /// Kind, type, operation, path, algorithm and flags, 8 bits each; pages in flight, 16 bits.
     pub const WHAT: usize = 3;
@@ -113,8 +113,8 @@ pub mod record {
 pub const NONE: u64 = u64::MAX;
 /// No rank here.
 pub const NO_RANK: u32 = u32::MAX;
-/// No entry of a table here.
-pub const NO_WORD: u8 = u8::MAX;
+/// No entry of a table here: the tables are filled from 1 on.
+pub const NO_WORD: u8 = 0;
 /// Flag of a record: its second line is valid.
 pub const DETAILS: u8 = 1;
 /// Flag of a record: the ranks waited for are valid.

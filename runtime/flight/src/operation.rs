@@ -65,8 +65,7 @@ impl Operation {
         if before != after || word(record::STAMP) != before || phase == Phase::Writing {
             return None;
         }
-        let [kind, dtype, op, path, algorithm, flags, low, high] =
-            word(record::WHAT).to_le_bytes();
+        let [kind, dtype, op, path, algorithm, flags, low, high] = word(record::WHAT).to_le_bytes();
         let (with, tag) = parts(word(record::WITH));
         let called = word(record::CALLED);
         let collective = word(record::COLLECTIVE);

@@ -20,13 +20,13 @@ const AWAITS_BIT: u64 = u64::from_le_bytes([0, 0, 0, 0, 0, layout::AWAITS, 0, 0]
 /// What is known of an operation when it is called.
 #[derive(Clone, Copy, Debug)]
 pub struct Called {
-    /// Place in the table of kinds.
+    /// Number in the table of kinds.
     pub kind: u8,
-    /// Place in the table of types, or [`layout::NO_WORD`].
+    /// Number in the table of types, or [`layout::NO_WORD`].
     pub dtype: u8,
-    /// Place in the table of reductions, or [`layout::NO_WORD`].
+    /// Number in the table of reductions, or [`layout::NO_WORD`].
     pub op: u8,
-    /// Place in the table of paths, or [`layout::NO_WORD`] where it is not known yet.
+    /// Number in the table of paths, or [`layout::NO_WORD`] where it is not known yet.
     pub path: u8,
     /// Root or peer, or [`layout::NO_RANK`].
     pub with: u32,
@@ -34,8 +34,9 @@ pub struct Called {
     pub tag: i32,
     /// Number of the operation on its communicator: no two have the same, and it never goes back.
     pub sequence: u64,
-    /// Number among the collectives, from 0, or [`layout::NONE`].
-    pub collective: u64,
+    /// Whether it is the next collective; only one thread at a time says so. An operation that
+    /// waits for its turn gets its number by [`Recorder::is_next_collective`].
+    pub is_next_collective: bool,
     /// Bytes of the message on this rank.
     pub bytes: u64,
     /// Elements of one block.
@@ -45,9 +46,9 @@ pub struct Called {
 /// What is known of it when it starts.
 #[derive(Clone, Copy, Debug)]
 pub struct Started {
-    /// Place in the table of paths, or [`layout::NO_WORD`].
+    /// Number in the table of paths, or [`layout::NO_WORD`].
     pub path: u8,
-    /// Place in the table of algorithms, or [`layout::NO_WORD`].
+    /// Number in the table of algorithms, or [`layout::NO_WORD`].
     pub algorithm: u8,
     /// Pages in flight.
     pub depth: u16,
@@ -57,20 +58,8 @@ pub struct Started {
     pub lane: u32,
 }
 
-/// Whose record: what [`Recorder::called`] gives and the other calls take.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ticket {
-    sequence: u64,
-    place: u32,
-}
-
-impl Ticket {
-    /// Of an operation without a record.
-    pub const NONE: Self = Self { sequence: 0, place: u32::MAX };
-}
-
 /// The record of one communicator. Calls are cheap and may come from any thread; those for one
-/// ticket come one after the other.
+/// operation come one after the other, and name it by its number on the communicator.
 #[derive(Debug)]
 pub struct Recorder {
     ring: Option<Ring>,
@@ -94,8 +83,7 @@ impl Recorder {
         if records == 0 {
             return Ok(Self::off());
         }
-        let records =
-            records.clamp(layout::MIN_RECORDS, layout::MAX_RECORDS).next_power_of_two();
+        let records = records.clamp(layout::MIN_RECORDS, layout::MAX_RECORDS).next_power_of_two();
         let bytes = layout::file_bytes(records);
         let segment = Segment::create(layout::FILE_NAME, bytes)?;
         // The first round of the ring is not to cost more than the later ones.
@@ -120,33 +108,52 @@ impl Recorder {
 
     /// An operation was called and waits for its turn.
     #[inline]
-    #[must_use]
-    pub fn called(&self, what: &Called) -> Ticket {
-        self.ring.as_ref().map_or(Ticket::NONE, |ring| ring.begin(what, Phase::Queued))
+    pub fn called(&self, what: &Called) {
+        if let Some(ring) = &self.ring {
+            ring.begin(what, Phase::Queued);
+        }
     }
 
     /// An operation was called and runs at once.
     #[inline]
-    #[must_use]
-    pub fn called_and_started(&self, what: &Called) -> Ticket {
-        self.ring.as_ref().map_or(Ticket::NONE, |ring| ring.begin(what, Phase::Running))
+    pub fn called_and_started(&self, what: &Called) {
+        if let Some(ring) = &self.ring {
+            ring.begin(what, Phase::Running);
+        }
     }
 
-    /// Its turn has come. `what` replaces the path given before.
+    /// It is the next collective: give it its number, unless it has one. Only one thread at a time
+    /// calls this.
     #[inline]
-    pub fn started(&self, ticket: Ticket, what: &Started) {
+    pub fn is_next_collective(&self, sequence: u64) {
         if let Some(ring) = &self.ring
-            && let Some(words) = ring.own(ticket)
+            && let Some(words) = ring.own(sequence)
+            && words[record::COLLECTIVE].load(Ordering::Relaxed) == layout::NONE
         {
-            ring.start(words, ticket, what);
+            let header = ring.header();
+            let number = header[header::COLLECTIVES].load(Ordering::Relaxed);
+            header[header::COLLECTIVES].store(number + 1, Ordering::Relaxed);
+            words[record::COLLECTIVE].store(number, Ordering::Relaxed);
+        }
+    }
+
+    /// Its turn has come, unless it came before. `what` replaces the path given before.
+    #[inline]
+    pub fn started(&self, sequence: u64, what: &Started) {
+        let queued = Stamp { sequence, phase: Phase::Queued }.word();
+        if let Some(ring) = &self.ring
+            && let Some(words) = ring.own(sequence)
+            && words[record::STAMP].load(Ordering::Relaxed) == queued
+        {
+            ring.start(words, sequence, what);
         }
     }
 
     /// It waits for `ranks` ranks, of which `first` is one; 0: for none any more.
     #[inline]
-    pub fn waits(&self, ticket: Ticket, first: u32, ranks: u32) {
+    pub fn waits(&self, sequence: u64, first: u32, ranks: u32) {
         if let Some(ring) = &self.ring
-            && let Some(words) = ring.own(ticket)
+            && let Some(words) = ring.own(sequence)
         {
             words[record::AWAITED].store(pair(first, ranks), Ordering::Relaxed);
             let what = words[record::WHAT].load(Ordering::Relaxed);
@@ -156,13 +163,13 @@ impl Recorder {
 
     /// It has ended.
     #[inline]
-    pub fn ended(&self, ticket: Ticket, well: bool) {
+    pub fn ended(&self, sequence: u64, well: bool) {
         if let Some(ring) = &self.ring
-            && let Some(words) = ring.own(ticket)
+            && let Some(words) = ring.own(sequence)
         {
             words[record::ENDED].store(ring.clock.ticks(), Ordering::Relaxed);
             let phase = if well { Phase::Done } else { Phase::Failed };
-            let stamp = Stamp { sequence: ticket.sequence, phase };
+            let stamp = Stamp { sequence, phase };
             words[record::STAMP].store(stamp.word(), Ordering::Release);
         }
     }
@@ -188,6 +195,14 @@ impl Recorder {
         }
     }
 
+    /// Copy all of its bytes to `to`, which has as many. Whether that could be.
+    #[must_use]
+    pub fn copy_out(&self, to: &mut [u8]) -> bool {
+        self.ring.as_ref().is_some_and(|ring| {
+            to.len() == ring.segment.bytes() && ring.segment.view().copy_out(0, to).is_ok()
+        })
+    }
+
     /// What is in it now. None where it is off.
     #[must_use]
     pub fn snapshot(&self) -> Option<Snapshot> {
@@ -208,26 +223,38 @@ impl Ring {
         self.segment.view().atomic_u64s(at, RECORD_WORDS).ok()?.try_into().ok()
     }
 
-    /// The record, unless another operation has it by now.
+    /// The record of an operation, if it has one.
     #[inline]
-    fn own(&self, ticket: Ticket) -> Option<&[AtomicU64; RECORD_WORDS]> {
-        if ticket.place == u32::MAX {
-            return None;
+    fn own(&self, sequence: u64) -> Option<&[AtomicU64; RECORD_WORDS]> {
+        let words = self.record((sequence & self.mask) as u32)?;
+        if words[record::STAMP].load(Ordering::Relaxed) >> PHASE_BITS == sequence {
+            return Some(words);
         }
-        let words = self.record(ticket.place)?;
-        let stamp = words[record::STAMP].load(Ordering::Relaxed);
-        (stamp >> PHASE_BITS == ticket.sequence).then_some(words)
+        self.own_spare(sequence)
+    }
+
+    #[cold]
+    fn own_spare(&self, sequence: u64) -> Option<&[AtomicU64; RECORD_WORDS]> {
+        let first = self.mask as u32 + 1;
+        (first..first + layout::SPARE_RECORDS as u32).find_map(|place| {
+            let words = self.record(place)?;
+            let stamp = Stamp::parse(words[record::STAMP].load(Ordering::Relaxed))?;
+            (stamp.sequence == sequence).then_some(words)
+        })
     }
 
     #[inline]
-    fn begin(&self, what: &Called, phase: Phase) -> Ticket {
-        let Called { kind, dtype, op, path, with, tag, sequence, collective, bytes, count } = *what;
+    fn begin(&self, what: &Called, phase: Phase) {
+        let Called { kind, dtype, op, path, with, tag, sequence, is_next_collective, bytes, count } =
+            *what;
         let header = self.header();
         header[header::OPERATIONS].store(sequence + 1, Ordering::Relaxed);
-        if collective != layout::NONE {
+        let mut collective = layout::NONE;
+        if is_next_collective {
+            collective = header[header::COLLECTIVES].load(Ordering::Relaxed);
             header[header::COLLECTIVES].store(collective + 1, Ordering::Relaxed);
         }
-        let Some((place, words)) = self.place(sequence) else { return Ticket::NONE };
+        let Some(words) = self.place(sequence) else { return };
         let stamp = |phase| Stamp { sequence, phase }.word();
         words[record::STAMP].store(stamp(Phase::Writing), Ordering::Relaxed);
         // Who sees what follows also sees that the record is being written.
@@ -240,7 +267,6 @@ impl Ring {
         words[record::COUNT].store(count, Ordering::Relaxed);
         words[record::CALLED].store(self.clock.ticks(), Ordering::Relaxed);
         words[record::STAMP].store(stamp(phase), Ordering::Release);
-        Ticket { sequence, place }
     }
 
     /// The place of an operation in the ring. Where one that has not ended has it, that one keeps
@@ -249,22 +275,20 @@ impl Ring {
     /// Two calls whose numbers are a whole ring apart may both find it free, if the first sleeps
     /// just here while the others run; then one record is wrong, and its own operation leaves it.
     #[inline]
-    fn place(&self, sequence: u64) -> Option<(u32, &[AtomicU64; RECORD_WORDS])> {
-        let place = (sequence & self.mask) as u32;
-        let words = self.record(place)?;
+    fn place(&self, sequence: u64) -> Option<&[AtomicU64; RECORD_WORDS]> {
+        let words = self.record((sequence & self.mask) as u32)?;
         if is_live(words[record::STAMP].load(Ordering::Relaxed)) {
             return self.spare(sequence);
         }
-        Some((place, words))
+        Some(words)
     }
 
     #[cold]
-    fn spare(&self, sequence: u64) -> Option<(u32, &[AtomicU64; RECORD_WORDS])> {
+    fn spare(&self, sequence: u64) -> Option<&[AtomicU64; RECORD_WORDS]> {
         let writing = Stamp { sequence, phase: Phase::Writing }.word();
         for next in 0..layout::SPARE_RECORDS as u64 {
             let spare = sequence.wrapping_add(next) % layout::SPARE_RECORDS as u64;
-            let place = (self.mask + 1 + spare) as u32;
-            let words = self.record(place)?;
+            let words = self.record((self.mask + 1 + spare) as u32)?;
             let stamp = words[record::STAMP].load(Ordering::Relaxed);
             // Any operation may want it: only one gets it.
             if !is_live(stamp)
@@ -272,7 +296,7 @@ impl Ring {
                     .compare_exchange(stamp, writing, Ordering::Relaxed, Ordering::Relaxed)
                     .is_ok()
             {
-                return Some((place, words));
+                return Some(words);
             }
         }
         self.header()[header::LOST].fetch_add(1, Ordering::Relaxed);
@@ -280,7 +304,7 @@ impl Ring {
     }
 
     #[inline]
-    fn start(&self, words: &[AtomicU64; RECORD_WORDS], ticket: Ticket, what: &Started) {
+    fn start(&self, words: &[AtomicU64; RECORD_WORDS], sequence: u64, what: &Started) {
         let Started { path, algorithm, depth, page_bytes, lane } = *what;
         words[record::STARTED].store(self.clock.ticks(), Ordering::Relaxed);
         words[record::PAGE].store(page_bytes, Ordering::Relaxed);
@@ -291,7 +315,7 @@ impl Ring {
         let flags = layout::DETAILS | layout::AWAITS;
         let parts = [old[0], old[1], old[2], path, algorithm, flags, low, high];
         words[record::WHAT].store(u64::from_le_bytes(parts), Ordering::Relaxed);
-        let stamp = Stamp { sequence: ticket.sequence, phase: Phase::Running };
+        let stamp = Stamp { sequence, phase: Phase::Running };
         words[record::STAMP].store(stamp.word(), Ordering::Release);
     }
 
@@ -306,7 +330,10 @@ impl Ring {
         let values = [
             (header::FORMAT, pair(0, RECORD_BYTES as u32)),
             (header::RECORDS, records as u64),
-            (header::PROCESS, pair(Pid::this().as_raw().cast_unsigned(), Uid::effective().as_raw())),
+            (
+                header::PROCESS,
+                pair(Pid::this().as_raw().cast_unsigned(), Uid::effective().as_raw()),
+            ),
             (header::RANK, pair(about.rank, about.ranks)),
             (header::JOB, about.job),
             (header::CLOCK, self.clock.number()),

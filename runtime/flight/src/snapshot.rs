@@ -56,6 +56,14 @@ impl Snapshot {
         Ok(Self { header, operations, timeline })
     }
 
+    /// Whether it was made so short a time ago that the rate of its clock is not known well.
+    #[must_use]
+    pub fn is_young(&self) -> bool {
+        const YOUNG_NS: u64 = 1_000_000;
+        let now = Moment::now(self.header.clock).monotonic_ns;
+        now.saturating_sub(self.header.made.monotonic_ns) < YOUNG_NS
+    }
+
     /// Operations that have not ended, in the order of their calls.
     pub fn live(&self) -> impl Iterator<Item = &Operation> {
         self.operations.iter().filter(|operation| operation.phase.is_live())

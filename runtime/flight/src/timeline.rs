@@ -97,9 +97,9 @@ mod tests {
             let of = |[ticks, monotonic_ns, realtime_ns]: [u64; 3]| Moment { ticks, monotonic_ns, realtime_ns };
             for kind in [ClockKind::Tsc, ClockKind::Monotonic] {
                 if let Some(line) = Timeline::new(kind, &of(made), &of(now)) {
-                    line.ago_ns(ticks);
-                    line.span_ns(ticks, to);
-                    line.realtime_ns(ticks);
+                    prop_assert!(line.realtime_ns(ticks) >= line.now().realtime_ns || ticks <= line.now().ticks);
+                    prop_assert_eq!(line.ago_ns(ticks), line.span_ns(ticks, line.now().ticks));
+                    prop_assert!(to > ticks || line.span_ns(ticks, to) == 0);
                 }
             }
         }

@@ -29,6 +29,15 @@ impl Called {
     }
 }
 
+impl Called {
+    /// Codes of the collective, the type and the operation; 0: none. A code is a place in the list
+    /// of all, counted from 1.
+    pub const fn codes(self) -> [u8; 3] {
+        let [kind, dtype, op, ..] = self.0[0].to_le_bytes();
+        [kind, dtype, op]
+    }
+}
+
 /// Place of a value in the list of all, which is the same in every rank: versions are compared at
 /// start.
 fn code<T>(all: &[T], is: impl Fn(&T) -> bool) -> u64 {

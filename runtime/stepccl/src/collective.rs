@@ -77,6 +77,11 @@ impl CollectiveTask {
         }
     }
 
+    /// What was called, and what it runs.
+    pub fn about(&self) -> (&Call, &Prepared) {
+        (&self.sides.call, &self.sides.prepared)
+    }
+
     fn start(&mut self, cx: &mut Context) -> Result<(), EngineError> {
         let Sides { call, prepared, input, output, first } = &mut self.sides;
         let block_bytes = call.block_bytes();

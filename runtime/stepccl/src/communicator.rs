@@ -21,7 +21,7 @@ use crate::stats::Stats;
 use crate::task::{COLLECTIVES, Entry, Identity, Task, recv_lane, send_lane};
 use crate::way::Way;
 use crate::work::{Keep, Outcome, Work, WorkState};
-use crate::{Call, Config, Error};
+use crate::{Call, Config, Error, logging};
 
 /// Ranks that run collectives together.
 ///
@@ -69,9 +69,16 @@ impl Communicator {
         config: &Config,
     ) -> Result<Self, Error> {
         let started = Instant::now();
+        logging::install(config, rank)?;
         let Connected { progress, abort, patience, plans, single_copy, staging_bytes } =
             connect(store, name, rank, ranks, config)?;
         let start_up = started.elapsed();
+        log::info!(
+            "{}: ready in {start_up:.1?}, {} engine, {staging_bytes} bytes of staging, {:?}",
+            progress.flight.who(),
+            progress.cx.engine.name(),
+            plans.figures()
+        );
         Ok(Self {
             inner: Arc::new(Inner::new(name.to_owned(), progress, abort, patience)),
             plans: Mutex::new(plans),

@@ -5,7 +5,7 @@ use std::time::Duration;
 use stepccl_engine_tcp::{MAX_LINK_TIMEOUT, MIN_LINK_TIMEOUT};
 use stepccl_plan::Algorithm;
 
-use crate::{Error, environment};
+use crate::{Error, environment, logging};
 
 /// Staging of all ranks of a node together, unless set.
 const NODE_STAGING_BYTES: usize = 8 << 20;
@@ -85,6 +85,16 @@ pub struct Config {
     pub link_timeout: Duration,
     /// The job's secret; unset: rank 0 makes one and the store passes it on.
     pub secret: Option<String>,
+    /// Operations that the flight record keeps; 0: none is kept.
+    pub flight_records: usize,
+    /// What is logged: `off`, `error`, `warn`, `info`, `debug` or `trace`; unset: `warn`, unless
+    /// the application has a logger of its own.
+    pub log: Option<String>,
+    /// File to log to, where `%h` is the host, `%p` the process and `%r` the rank of its first
+    /// communicator; unset: standard error.
+    pub log_file: Option<String>,
+    /// Signal that logs the flight records of the process, such as `USR2`; unset: none.
+    pub dump_signal: Option<String>,
 }
 
 impl Default for Config {
@@ -103,6 +113,10 @@ impl Default for Config {
             socket_ifname: None,
             link_timeout: stepccl_engine_tcp::DEFAULT_LINK_TIMEOUT,
             secret: None,
+            flight_records: 2048,
+            log: None,
+            log_file: None,
+            dump_signal: None,
         }
     }
 }
@@ -132,6 +146,11 @@ impl Config {
         range("page_size", self.page_bytes, 64, MAX_STAGING_BYTES)?;
         let (low, high) = (MIN_LINK_TIMEOUT.as_secs_f64(), MAX_LINK_TIMEOUT.as_secs_f64());
         range("link_timeout", Some(self.link_timeout.as_secs_f64()), low, high)?;
+        range("flight_records", Some(self.flight_records), 0, stepccl_flight::layout::MAX_RECORDS)?;
+        logging::level(self.log.as_deref())?;
+        stepccl_flight::dump_signal(self.dump_signal.as_deref()).map_err(|rule| {
+            Error::invalid("dump_signal", self.dump_signal.as_deref().unwrap_or(""), rule)
+        })?;
         check_time("timeout", self.timeout, MAX_TIMEOUT)?;
         check_time("start_timeout", self.start_timeout, MAX_START_TIMEOUT)
     }
@@ -197,6 +216,9 @@ mod tests {
             Config { pipeline_depth: Some(0), ..Config::default() },
             Config { page_bytes: Some(1), ..Config::default() },
             Config { link_timeout: Duration::from_secs(1), ..Config::default() },
+            Config { flight_records: usize::MAX, ..Config::default() },
+            Config { log: Some("loud".to_owned()), ..Config::default() },
+            Config { dump_signal: Some("KILL".to_owned()), ..Config::default() },
             Config { timeout: Duration::ZERO, ..Config::default() },
             Config { timeout: Duration::MAX, ..Config::default() },
             Config { start_timeout: MAX_START_TIMEOUT * 2, ..Config::default() },

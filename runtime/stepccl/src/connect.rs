@@ -10,6 +10,7 @@ use stepccl_plan::{Figures, Topology};
 use crate::agreement::Agreement;
 use crate::context::Context;
 use crate::engines;
+use crate::flight::{Flight, Owner};
 use crate::geometry::{BoardShares, Geometry};
 use crate::measure;
 use crate::meet::Meeting;
@@ -17,7 +18,7 @@ use crate::placement;
 use crate::plans::Plans;
 use crate::progress::{Abort, Patience, Progress};
 use crate::single_copy::{self, SingleCopy};
-use crate::{Config, EngineChoice, Error};
+use crate::{Config, EngineChoice, Error, flight};
 
 /// Looks before a thread sleeps, where every rank has a core: some 200 microseconds, which is more
 /// than a peer needs for a page, so that pages do not wait for a wake-up.
@@ -62,7 +63,12 @@ pub(crate) fn connect(
             ranks,
             secret,
             timeout: config.start_timeout,
-            note: [agreement.to_note(), placement::note(&placement::own_cores()).into()].concat(),
+            note: [
+                agreement.to_note(),
+                placement::note(&placement::own_cores()).into(),
+                flight::note().into(),
+            ]
+            .concat(),
             network: Network {
                 everywhere: config.engine == EngineChoice::Tcp,
                 interfaces: config.socket_ifname.clone(),
@@ -134,9 +140,19 @@ pub(crate) fn connect(
     };
     let reduce_sources = engine.capabilities().max_reduce_sources;
     let abort = Arc::new(Abort::default());
+    let owner = Owner {
+        communicator: name,
+        job: flight::job(&mesh.notes),
+        rank,
+        ranks,
+        engine: engine.name(),
+    };
+    let flight = Flight::new(owner, config.flight_records, engine.meter());
     let context = Context::new(engine, rank, ranks, geometry, staging);
+    let mut progress = Progress::new(context, name.to_owned(), Arc::clone(&abort));
+    progress.flight = Arc::new(flight);
     Ok(Connected {
-        progress: Progress::new(context, name.to_owned(), Arc::clone(&abort)),
+        progress,
         abort,
         patience: Patience { looks: if shared { LOOKS_SHARED } else { LOOKS } },
         plans: Plans::new(

@@ -44,6 +44,11 @@ impl EagerTask {
         Self { called: Called::of(&call), call, number: None, rung: false, at: 0 }
     }
 
+    /// What was called.
+    pub const fn called(&self) -> Called {
+        self.called
+    }
+
     pub fn advance(&mut self, cx: &mut Context) -> Result<Advance, Failure> {
         let number = match self.number {
             Some(number) => number,

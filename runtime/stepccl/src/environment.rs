@@ -7,6 +7,10 @@
 //! | `STEPCCL_DMA_CONCURRENCY` | DMA channels (threads here) used at once, 0 to 64 | 0 |
 //! | `STEPCCL_ENGINE` | `auto`, `host`, `tcp` | `auto`: shared memory within a node, TCP between nodes |
 //! | `STEPCCL_LINK_TIMEOUT` | seconds, 2 to 86400, after which a link between nodes that does not answer counts as cut | 20 |
+//! | `STEPCCL_DUMP_SIGNAL` | signal that logs the flight records of the process, such as `USR2` | none |
+//! | `STEPCCL_FLIGHT_RECORDS` | operations that the flight record keeps, 0 to 1048576 | 2048 |
+//! | `STEPCCL_LOG` | `off`, `error`, `warn`, `info`, `debug`, `trace` | `warn` |
+//! | `STEPCCL_LOG_FILE` | file to log to; `%h` host, `%p` process, `%r` rank | standard error |
 //! | `STEPCCL_PAGE_SIZE` | bytes of a page of one block, as above | chosen by the cost model |
 //! | `STEPCCL_PIPELINE_DEPTH` | pages in flight, 1 to 64 | chosen by the cost model |
 //! | `STEPCCL_SINGLE_COPY` | `auto`, `on`, `off`: whether long messages are read from the peers' memory | `auto` |
@@ -64,6 +68,13 @@ fn apply_one(config: &mut Config, name: &str, value: &str) -> Result<(), Error> 
             config.link_timeout = seconds("STEPCCL_LINK_TIMEOUT", value)?;
         }
         "STEPCCL_SOCKET_IFNAME" => config.socket_ifname = Some(value.to_owned()),
+        "STEPCCL_DUMP_SIGNAL" => config.dump_signal = Some(value.to_owned()),
+        "STEPCCL_FLIGHT_RECORDS" => {
+            let rule = "must be a whole number from 0 to 1048576";
+            config.flight_records = parse("STEPCCL_FLIGHT_RECORDS", value, rule)?;
+        }
+        "STEPCCL_LOG" => config.log = Some(value.to_owned()),
+        "STEPCCL_LOG_FILE" => config.log_file = Some(value.to_owned()),
         "STEPCCL_PAGE_SIZE" => config.page_bytes = Some(parse_size("STEPCCL_PAGE_SIZE", value)?),
         "STEPCCL_PIPELINE_DEPTH" => {
             config.pipeline_depth = Some(parse(
@@ -117,6 +128,10 @@ mod tests {
             ("STEPCCL_ENGINE", "tcp"),
             ("STEPCCL_LINK_TIMEOUT", "2.5"),
             ("STEPCCL_SOCKET_IFNAME", "^docker"),
+            ("STEPCCL_DUMP_SIGNAL", "USR2"),
+            ("STEPCCL_FLIGHT_RECORDS", "64"),
+            ("STEPCCL_LOG", "info"),
+            ("STEPCCL_LOG_FILE", "log.%h.%p"),
             ("STEPCCL_PAGE_SIZE", "64KiB"),
             ("STEPCCL_PIPELINE_DEPTH", "7"),
             ("STEPCCL_SINGLE_COPY", "off"),
@@ -131,6 +146,10 @@ mod tests {
         assert_eq!(config.link_timeout, Duration::from_millis(2500));
         assert_eq!(config.socket_ifname.as_deref(), Some("^docker"));
         assert_eq!(config.channels, 3);
+        assert_eq!(config.dump_signal.as_deref(), Some("USR2"));
+        assert_eq!(config.flight_records, 64);
+        assert_eq!(config.log.as_deref(), Some("info"));
+        assert_eq!(config.log_file.as_deref(), Some("log.%h.%p"));
         assert_eq!(config.page_bytes, Some(64 << 10));
         assert_eq!(config.pipeline_depth, Some(7));
         assert_eq!(config.single_copy, Some(false));
@@ -146,6 +165,7 @@ mod tests {
             ("STEPCCL_DMA_CONCURRENCY", "-1"),
             ("STEPCCL_ENGINE", "TCP2"),
             ("STEPCCL_LINK_TIMEOUT", "soon"),
+            ("STEPCCL_FLIGHT_RECORDS", "all"),
             ("STEPCCL_PAGE_SIZE", "one"),
             ("STEPCCL_PIPELINE_DEPTH", "x"),
             ("STEPCCL_SINGLE_COPY", "yes"),

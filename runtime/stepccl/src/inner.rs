@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use stepccl_engine::{Meter, Wake};
 
 use crate::error::{Error, OperationName};
+use crate::flight::Flight;
 use crate::progress::{Abort, Patience, Progress, Ran};
 use crate::task::{Entry, Identity, Task};
 use crate::work::{Called, Ended, Keep, Outcome, Work, WorkState};
@@ -47,6 +48,7 @@ pub(crate) struct Inner {
     waker: Arc<dyn Wake>,
     abort: Arc<Abort>,
     worker: Worker,
+    flight: Arc<Flight>,
 }
 
 #[derive(Debug, Default)]
@@ -67,6 +69,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Inner {
     pub fn new(name: String, progress: Progress, abort: Arc<Abort>, patience: Patience) -> Self {
+        let flight = Arc::clone(&progress.flight);
         Self {
             name,
             rank: progress.cx.rank,
@@ -83,6 +86,7 @@ impl Inner {
             standing_by: Mutex::default(),
             abort,
             worker: Worker::default(),
+            flight,
         }
     }
 
@@ -103,8 +107,10 @@ impl Inner {
             if let Some(error) = progress.broken() {
                 return Err(error);
             }
+            self.flight.runs(lane, &task, &identity);
             match progress.run(&mut task, &mut identity, self.patience, &self.queued) {
                 Ran::Ended(outcome) => {
+                    self.flight.ends(&identity, outcome.is_ok());
                     drop(progress);
                     self.hand_over();
                     return outcome;
@@ -184,6 +190,7 @@ impl Inner {
     fn enqueue_all(&self, mut entries: Vec<Entry>) {
         let now = Instant::now();
         entries.iter_mut().for_each(|entry| entry.identity.started = Some(now));
+        entries.iter().for_each(|entry| self.flight.queues(entry));
         let count = entries.len();
         self.unfinished.fetch_add(count, Ordering::AcqRel);
         let mut inbox = lock(&self.inbox);
@@ -195,6 +202,7 @@ impl Inner {
 
     fn enqueue(&self, mut entry: Entry) {
         entry.identity.start();
+        self.flight.queues(&entry);
         self.unfinished.fetch_add(1, Ordering::AcqRel);
         let mut inbox = lock(&self.inbox);
         inbox.push(entry);

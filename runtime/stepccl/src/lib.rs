@@ -64,11 +64,13 @@ mod element;
 mod engines;
 mod environment;
 mod error;
+mod flight;
 mod geometry;
 mod group;
 mod header;
 mod inner;
 mod local;
+mod logging;
 mod measure;
 mod meet;
 mod memory;
@@ -115,6 +117,7 @@ pub use stepccl_bootstrap::{
     TcpStoreLimits, TcpStoreServer,
 };
 pub use stepccl_engine::Counters;
+pub use stepccl_flight as flight_record;
 pub use stepccl_plan::{
     Algorithm, Choice, Collective, DType, Figures, Kind, Plan, ReduceOp, Topology,
 };

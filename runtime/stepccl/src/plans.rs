@@ -10,7 +10,7 @@ use stepccl_plan::{
 use crate::eager::posted_bytes;
 use crate::geometry::Geometry;
 use crate::prepared::Prepared;
-use crate::{Config, Error};
+use crate::{Config, Error, flight};
 
 /// Blocks of so many bytes are posted wherever there is a board: they travel with their number.
 const LEAST_EAGER_BYTES: usize = 32;
@@ -182,7 +182,9 @@ impl Plans {
             ));
         }
         let (dtype, count) = (key.dtype, key.count);
-        Ok(Arc::new(Prepared::new(&program, &self.geometry, dtype, count, page, depth)))
+        let prepared = Prepared::new(&program, &self.geometry, dtype, count, page, depth);
+        let algorithm = flight::algorithm_code(choice.algorithm);
+        Ok(Arc::new(Prepared { algorithm, ..prepared }))
     }
 
     fn program(

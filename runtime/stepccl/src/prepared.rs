@@ -65,6 +65,8 @@ pub(crate) struct Prepared {
     pub slot_offset: usize,
     /// "Finished" is told after rounds whose number + 1 is a multiple of this.
     pub finished_every: u64,
+    /// Place of the algorithm in the list of all, counted from 1; for records only.
+    pub algorithm: u8,
 }
 
 impl Prepared {
@@ -99,6 +101,7 @@ impl Prepared {
             slot_bytes: if small { geometry.small_slot_bytes } else { slot_bytes },
             slot_offset: if small { 0 } else { geometry.large_offset },
             finished_every: if small { FINISHED_EVERY } else { 1 },
+            algorithm: 0,
         }
     }
 

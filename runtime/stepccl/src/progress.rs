@@ -11,6 +11,7 @@ use stepccl_engine::{Engine, LostPeer, RankState};
 
 use crate::context::{Advance, Context, Failure};
 use crate::error::{Error, Ranks};
+use crate::flight::Flight;
 use crate::rounds::Await;
 use crate::task::{Entry, Identity, Task, lanes};
 use crate::work::{Ended, Outcome};
@@ -79,6 +80,7 @@ pub(crate) struct Progress {
     looked_at_peers: Option<Instant>,
     glanced: Option<Instant>,
     abort: Arc<Abort>,
+    pub flight: Arc<Flight>,
 }
 
 impl Progress {
@@ -94,6 +96,7 @@ impl Progress {
             looked_at_peers: None,
             glanced: None,
             abort,
+            flight: Arc::new(Flight::off()),
         }
     }
 
@@ -110,13 +113,16 @@ impl Progress {
     /// Put an operation behind those of its lane.
     pub fn add(&mut self, mut entry: Entry) {
         if let Some(error) = self.broken() {
+            self.flight.ends(&entry.identity, false);
             self.ended.push(Ended { state: entry.state, outcome: Err(error), keep: entry.keep });
             return;
         }
         entry.task.posted(&mut self.cx);
         let lane = entry.lane;
+        self.flight.enters(&entry);
         if self.lanes[lane].is_empty() {
             self.active.push(lane);
+            self.flight.starts(lane, &entry.task, &entry.identity);
         }
         self.lanes[lane].push_back(entry);
     }
@@ -157,7 +163,12 @@ impl Progress {
                 }
                 Ok(Advance::Done) => {
                     moved = true;
-                    if let Some(Entry { state, keep, .. }) = self.lanes[lane].pop_front() {
+                    if let Some(Entry { state, keep, identity, .. }) = self.lanes[lane].pop_front()
+                    {
+                        self.flight.ends(&identity, true);
+                        if let Some(next) = self.lanes[lane].front() {
+                            self.flight.starts(lane, &next.task, &next.identity);
+                        }
                         self.ended.push(Ended { state, outcome: Ok(()), keep });
                     }
                 }
@@ -271,12 +282,27 @@ impl Progress {
     fn rest(&mut self, own: Option<&Identity>, limit: Option<Instant>) -> Result<(), Box<Fatal>> {
         let now = Instant::now();
         self.examine(own, now)?;
+        self.show_waits(own);
         let left = limit.map_or(PARK, |l| l.saturating_duration_since(now).min(PARK));
         let waits = std::mem::take(&mut self.cx.waits);
         let mut ready = |engine: &dyn Engine| waits.iter().any(|w| w.is_over(engine));
         let parked = self.cx.engine.park(&mut ready, left);
         self.cx.waits = waits;
         parked.map_err(|source| self.fatal_of_first(&Failure::Engine(source), own))
+    }
+
+    /// Show in the record what is waited for, and what the engine did so far.
+    fn show_waits(&self, own: Option<&Identity>) {
+        let waits = &self.cx.waits;
+        if let Some(own) = own {
+            self.flight.waits(own, waits.iter());
+        }
+        for lane in &self.active {
+            if let Some(first) = self.lanes[*lane].front() {
+                self.flight.waits(&first.identity, waits.iter().filter(|w| w.lane == *lane));
+            }
+        }
+        self.flight.count();
     }
 
     /// Lanes and operations under way: `own`, which has the thread to itself, or all of the lanes.
@@ -353,6 +379,7 @@ impl Progress {
     pub fn close(&mut self) {
         if self.active.is_empty() && self.broken.is_none() {
             self.cx.engine.announce(RankState::Closed);
+            self.flight.closes();
             let (communicator, rank) = (self.name.clone(), self.cx.rank);
             let reason = "the communicator was destroyed".to_owned();
             self.broken = Some(Error::Aborted { communicator, rank, reason });
@@ -380,6 +407,7 @@ impl Progress {
                 std::mem::forget(entry.task);
                 std::mem::forget(std::mem::take(&mut entry.keep));
             }
+            self.flight.ends(&entry.identity, false);
             self.ended.push(Ended { state: entry.state, outcome, keep: entry.keep });
         }
     }
@@ -388,6 +416,7 @@ impl Progress {
         if self.broken.is_none() {
             self.broken = Some(fatal.error.clone());
             self.cx.engine.announce(RankState::Failed { culprit: fatal.culprit });
+            self.flight.fails(&fatal.error, fatal.culprit);
         }
     }
 

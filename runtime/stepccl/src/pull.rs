@@ -66,6 +66,11 @@ pub(crate) const fn can_pull(collective: Collective) -> bool {
 }
 
 impl PullTask {
+    /// What was called.
+    pub fn called(&self) -> Called {
+        Called::of(&self.call)
+    }
+
     /// # Safety
     ///
     /// The memory of `call` must be valid, and untouched by others, until the task is done; and

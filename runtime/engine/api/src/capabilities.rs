@@ -43,3 +43,38 @@ pub struct Counters {
     /// Wake-ups sent to sleeping peers.
     pub wakes: u64,
 }
+
+impl Counters {
+    /// Every counter with its name, always in the same order.
+    #[must_use]
+    pub const fn named(&self) -> [(&'static str, u64); 12] {
+        let Self {
+            copied_bytes,
+            reduced_bytes,
+            inline_operations,
+            channel_operations,
+            full,
+            posts,
+            posted_bytes,
+            signals,
+            sleeps,
+            wakes,
+            pulls,
+            pulled_bytes,
+        } = *self;
+        [
+            ("copied_bytes", copied_bytes),
+            ("reduced_bytes", reduced_bytes),
+            ("inline_operations", inline_operations),
+            ("channel_operations", channel_operations),
+            ("full", full),
+            ("posts", posts),
+            ("posted_bytes", posted_bytes),
+            ("signals", signals),
+            ("sleeps", sleeps),
+            ("wakes", wakes),
+            ("pulls", pulls),
+            ("pulled_bytes", pulled_bytes),
+        ]
+    }
+}

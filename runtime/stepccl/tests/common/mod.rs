@@ -10,6 +10,8 @@ use stepccl::{Communicator, Config, Element, MemoryStore, ReduceOp};
 /// Settings of tests: nothing waits long.
 pub fn config() -> Config {
     Config {
+        // Errors are what many tests are about: nobody is to read them twice.
+        log: Some("off".to_owned()),
         timeout: Duration::from_secs(60),
         start_timeout: Duration::from_secs(30),
         ..Config::default()
