@@ -78,9 +78,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
         Err(error) => return Err(error.into()),
     };
     if args.json {
-        print(&format!("{}\n", serde_json::to_string_pretty(&all(&found, args.last))?))?;
+        print(&format!("{}\n", serde_json::to_string_pretty(&all(&found, args))?))?;
     } else {
-        let mut text = table::status(&found);
+        let mut text = table::status(&found, args.pid.is_none());
         if args.last > 0 {
             for snapshot in found.iter().filter_map(|found| found.snapshot.as_ref().ok()) {
                 text += "\n";
@@ -98,15 +98,18 @@ pub(crate) fn print(text: &str) -> Result<(), OutputError> {
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(OutputError)
 }
 
-fn all(found: &[Found], last: usize) -> Value {
+fn all(found: &[Found], args: &Args) -> Value {
     let worlds = worlds(found).into_iter().map(|world| {
-        let ranks: Vec<Value> =
-            world.found.iter().map(|member| rank(member.process, member.snapshot, last)).collect();
+        let ranks: Vec<Value> = world
+            .found
+            .iter()
+            .map(|member| rank(member.process, member.snapshot, args.last))
+            .collect();
         json!({
             "communicator": world.name,
             "job": format!("{:016x}", world.job),
             "ranks": world.ranks,
-            "findings": world.findings(),
+            "findings": world.findings(args.pid.is_none()),
             "found": ranks,
         })
     });

@@ -51,12 +51,13 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
     let interval = Duration::from_secs_f64(args.interval);
     let clear = if io::stdout().is_terminal() { CLEAR } else { "" };
     let mut before = Before::new();
-    look(&find(args.pid)?, &mut before);
+    let all = args.pid.is_none();
+    look(&find(args.pid)?, &mut before, all);
     let mut looks = 0;
     while args.count == 0 || looks < args.count {
         std::thread::sleep(interval);
         let found = scan(args.pid).found;
-        let text = look(&found, &mut before);
+        let text = look(&found, &mut before, all);
         print(&format!("{clear}{text}"))?;
         if found.is_empty() {
             print("no record is left: the processes have ended\n")?;
@@ -67,7 +68,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn look(found: &[stepccl::flight_record::Found], before: &mut Before) -> String {
+fn look(found: &[stepccl::flight_record::Found], before: &mut Before, all: bool) -> String {
     let mut text = String::new();
     let mut now = Before::new();
     for world in worlds(found) {
@@ -80,7 +81,7 @@ fn look(found: &[stepccl::flight_record::Found], before: &mut Before) -> String 
             now.insert(key, (header.operations, Instant::now()));
             text += &line(member, earlier);
         }
-        for finding in world.findings() {
+        for finding in world.findings(all) {
             let _ = writeln!(text, "! {finding}");
         }
     }

@@ -10,14 +10,27 @@ use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-fn busy() -> (Process, Vec<u32>) {
+/// A run that would take hours, in the middle of its work. It ends when its output is closed, so
+/// that is kept.
+struct Busy {
+    _process: Process,
+    _output: BufReader<std::process::ChildStdout>,
+    ranks: Vec<u32>,
+}
+
+fn busy() -> Busy {
     let mut process = Process::start(stepccl("bench all_reduce -b 64K -e 64K -n 4000000000"));
     let mut line = String::new();
     // Its header is written when all have met.
-    BufReader::new(process.0.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let mut output = BufReader::new(process.0.stdout.take().unwrap());
+    output.read_line(&mut line).unwrap();
     let ranks = process.children();
     assert_eq!(ranks.len(), 2);
-    (process, ranks)
+    // They agree on the run first.
+    for rank in &ranks {
+        until(*rank, "all_reduce sum float");
+    }
+    Busy { _process: process, _output: output, ranks }
 }
 
 /// Output of `status` for one process, once it says `what`.
@@ -35,11 +48,14 @@ fn until(pid: u32, what: &str) -> String {
 
 #[test]
 fn a_stopped_rank_is_named_and_a_killed_one_has_no_record() {
-    let (_process, ranks) = busy();
+    let busy = busy();
+    let ranks = &busy.ranks;
     let signal = |signal| kill(Pid::from_raw(ranks[1] as i32), signal).unwrap();
     signal(Signal::SIGSTOP);
     let out = until(ranks[1], "is stopped");
     assert!(out.contains("all_reduce sum float"), "{out}");
+    // The other rank was not looked for.
+    assert!(!out.contains("no record of rank"), "{out}");
     // The other one waits for it.
     until(ranks[0], "rank 1");
     signal(Signal::SIGKILL);
@@ -52,9 +68,8 @@ fn a_stopped_rank_is_named_and_a_killed_one_has_no_record() {
 
 #[test]
 fn a_trace_is_json_with_the_operations_of_the_process() {
-    let (_process, ranks) = busy();
-    // A barrier comes first.
-    until(ranks[0], "all_reduce sum float");
+    let busy = busy();
+    let ranks = &busy.ranks;
     let run = run(&format!("trace --pid {}", ranks[0]));
     assert_eq!(run.code, Some(0), "{run:?}");
     let trace: serde_json::Value = serde_json::from_str(&run.out).unwrap();
@@ -66,7 +81,8 @@ fn a_trace_is_json_with_the_operations_of_the_process() {
 
 #[test]
 fn top_shows_each_look() {
-    let (_process, ranks) = busy();
+    let busy = busy();
+    let ranks = &busy.ranks;
     let run = run(&format!("top --interval 0.1 --count 2 --pid {}", ranks[0]));
     assert_eq!(run.code, Some(0), "{run:?}");
     assert_eq!(run.out.matches("ops/s").count(), 2, "{}", run.out);

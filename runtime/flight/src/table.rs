@@ -12,7 +12,7 @@ const SHOWN: usize = 4;
 #[must_use]
 pub fn own(most: usize) -> String {
     let found = crate::scan(Some(std::process::id())).found;
-    let mut out = status(&found);
+    let mut out = status(&found, false);
     for snapshot in found.iter().filter_map(|found| found.snapshot.as_ref().ok()) {
         out += &history(snapshot, most);
     }
@@ -20,14 +20,15 @@ pub fn own(most: usize) -> String {
 }
 
 /// Every communicator: a line a rank and operation under way, then what seems wrong.
+/// `all`: `found` is of all processes.
 #[must_use]
-pub fn status(found: &[Found]) -> String {
+pub fn status(found: &[Found], all: bool) -> String {
     let mut out = String::new();
     for world in worlds(found) {
         if !out.is_empty() {
             out.push('\n');
         }
-        show(&mut out, &world);
+        show(&mut out, &world, all);
     }
     for Found { pid, program, snapshot, .. } in found {
         if let Err(error) = snapshot {
@@ -38,7 +39,7 @@ pub fn status(found: &[Found]) -> String {
     out
 }
 
-fn show(out: &mut String, world: &World<'_>) {
+fn show(out: &mut String, world: &World<'_>, all: bool) {
     let Some(first) = world.found.first() else { return };
     let header = &first.snapshot.header;
     let _ = writeln!(
@@ -58,7 +59,7 @@ fn show(out: &mut String, world: &World<'_>) {
         rows.extend(lines(member));
     }
     columns(out, &rows, &[0, 1, 4, 6]);
-    let findings = world.findings();
+    let findings = world.findings(all);
     for finding in &findings {
         let _ = writeln!(out, "! {finding}");
     }

@@ -83,11 +83,14 @@ pub fn worlds(found: &[Found]) -> Vec<World<'_>> {
 }
 
 impl World<'_> {
-    /// What seems wrong, one sentence each. Empty where every rank gets on.
+    /// What seems wrong, one sentence each. Empty where every rank gets on. `all`: every process was
+    /// looked at, so a rank without a record is worth telling.
     #[must_use]
-    pub fn findings(&self) -> Vec<String> {
+    pub fn findings(&self, all: bool) -> Vec<String> {
         let mut findings = Vec::new();
-        self.find_missing(&mut findings);
+        if all {
+            self.find_missing(&mut findings);
+        }
         self.find_stopped(&mut findings);
         self.find_failed(&mut findings);
         self.find_different(&mut findings);

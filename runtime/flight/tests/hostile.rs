@@ -59,7 +59,7 @@ fn show(snapshot: Snapshot) -> String {
     let history = table::history(&snapshot, 8);
     let found = [Found::own(snapshot)];
     let trace = trace::export(&found);
-    table::status(&found) + &history + &trace.to_string()
+    table::status(&found, true) + &history + &trace.to_string()
 }
 
 proptest! {
