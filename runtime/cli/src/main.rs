@@ -1,6 +1,7 @@
 //! The `stepccl` command.
 
 mod bench;
+mod config;
 mod format;
 mod info;
 mod launch;
@@ -47,6 +48,8 @@ enum Command {
     Top(top::Args),
     /// Write the operations of running jobs as a trace for Perfetto.
     Trace(trace::Args),
+    /// Show every setting, its value and where that comes from.
+    Config(config::Args),
 }
 
 fn main() -> ExitCode {
@@ -57,6 +60,7 @@ fn main() -> ExitCode {
         Command::Status(args) => status::run(&args),
         Command::Top(args) => top::run(&args),
         Command::Trace(args) => trace::run(&args),
+        Command::Config(args) => config::run(&args),
     };
     result.unwrap_or_else(|error| outcome::failure(error.as_ref()))
 }

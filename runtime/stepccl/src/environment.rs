@@ -1,22 +1,4 @@
-//! Every environment variable of StepCCL, in one place.
-//!
-//! | variable | value | default |
-//! |---|---|---|
-//! | `STEPCCL_ALGORITHM` | `direct`, `two_shot`, `ring`, `recursive`, `tree`, `hierarchical` | chosen by the cost model |
-//! | `STEPCCL_BUFFER_SIZE` | bytes, or `4MiB`, `256KB` | 8 MiB over all ranks of a node, at most 4 MiB a rank |
-//! | `STEPCCL_DMA_CONCURRENCY` | DMA channels (threads here) used at once, 0 to 64 | 0 |
-//! | `STEPCCL_ENGINE` | `auto`, `host`, `tcp` | `auto`: shared memory within a node, TCP between nodes |
-//! | `STEPCCL_LINK_TIMEOUT` | seconds, 2 to 86400, after which a link between nodes that does not answer counts as cut | 20 |
-//! | `STEPCCL_DUMP_SIGNAL` | signal that logs the flight records of the process, such as `USR2` | none |
-//! | `STEPCCL_FLIGHT_RECORDS` | operations that the flight record keeps, 0 to 1048576 | 2048 |
-//! | `STEPCCL_LOG` | `off`, `error`, `warn`, `info`, `debug`, `trace` | `warn` |
-//! | `STEPCCL_LOG_FILE` | file to log to; `%h` host, `%p` process, `%r` rank | standard error |
-//! | `STEPCCL_PAGE_SIZE` | bytes of a page of one block, as above | chosen by the cost model |
-//! | `STEPCCL_PIPELINE_DEPTH` | pages in flight, 1 to 64 | chosen by the cost model |
-//! | `STEPCCL_SINGLE_COPY` | `auto`, `on`, `off`: whether long messages are read from the peers' memory | `auto` |
-//! | `STEPCCL_SECRET` | the job's secret, a text of 16 bytes or more, the same on every rank | made by rank 0 and passed through the store |
-//! | `STEPCCL_SOCKET_IFNAME` | network interfaces between nodes: prefixes with commas between, `=` before exact names, `^` before those to leave out | all |
-//! | `STEPCCL_TIMEOUT` | seconds an operation may take | 1800 |
+//! Every environment variable of StepCCL, in one table: `Documentation/environment.md` shows it.
 
 use std::time::Duration;
 
@@ -27,81 +9,248 @@ use crate::{Config, EngineChoice, Error};
 
 /// Prefix of every variable.
 const PREFIX: &str = "STEPCCL_";
+/// Prefixes of what the project's own programs hand to their children: no settings, and no mistakes.
+const INTERNAL: [&str; 3] = ["STEPCCL_BENCH_", "STEPCCL_EXAMPLE_", "STEPCCL_TEST_"];
 
-/// Put the variables of the process over the defaults of `config`.
-pub(crate) fn apply(config: &mut Config) -> Result<(), Error> {
-    let mut known: Vec<(String, String)> = std::env::vars_os()
-        .filter_map(|(k, v)| Some((k.into_string().ok()?, v.to_string_lossy().into_owned())))
-        .filter(|(k, _)| k.starts_with(PREFIX))
-        .collect();
-    known.sort();
-    for (name, value) in known {
-        apply_one(config, &name, value.trim())?;
-    }
-    Ok(())
+/// One variable: what users may write, and what it does to a [`Config`].
+pub(crate) struct Variable {
+    pub name: &'static str,
+    /// What it may be set to.
+    pub values: &'static str,
+    /// What holds where it is not set.
+    pub default: &'static str,
+    pub meaning: &'static str,
+    set: fn(&mut Config, &'static str, &str) -> Result<(), Error>,
+    /// The value in a config; None where it is left to the default.
+    pub get: fn(&Config) -> Option<String>,
+    /// Its value is never shown.
+    pub hidden: bool,
 }
 
-fn apply_one(config: &mut Config, name: &str, value: &str) -> Result<(), Error> {
-    match name {
-        "STEPCCL_ALGORITHM" => {
+/// Every variable, by name.
+pub(crate) static VARIABLES: [Variable; 15] = [
+    Variable {
+        name: "STEPCCL_ALGORITHM",
+        values: "`direct`, `two_shot`, `ring`, `recursive`, `tree`, `hierarchical`",
+        default: "chosen by the cost model",
+        meaning: "algorithm of every collective that it exists for",
+        set: |config, name, value| {
             let algorithm: Algorithm = value.parse().map_err(|_| {
                 let names: Vec<_> = Algorithm::ALL.iter().map(|a| a.name()).collect();
-                let rule = format!("must be one of {}", names.join(", "));
-                Error::invalid("STEPCCL_ALGORITHM", value, rule)
+                Error::invalid(name, value, format!("must be one of {}", names.join(", ")))
             })?;
             config.algorithm = Some(algorithm);
-        }
-        "STEPCCL_BUFFER_SIZE" => {
-            config.buffer_bytes = Some(parse_size("STEPCCL_BUFFER_SIZE", value)?);
-        }
-        "STEPCCL_DMA_CONCURRENCY" => {
-            config.channels =
-                parse("STEPCCL_DMA_CONCURRENCY", value, "must be a whole number from 0 to 64")?;
-        }
-        "STEPCCL_ENGINE" => {
+            Ok(())
+        },
+        get: |config| config.algorithm.map(|a| a.name().to_owned()),
+        hidden: false,
+    },
+    Variable {
+        name: "STEPCCL_BUFFER_SIZE",
+        values: "bytes, or `4MiB`, `256KB`; 64 KiB to 1 GiB",
+        default: "8 MiB over all ranks of a node, at most 4 MiB a rank",
+        meaning: "staging memory of a rank",
+        set: |config, name, value| {
+            config.buffer_bytes = Some(parse_size(name, value)?);
+            Ok(())
+        },
+        get: |config| config.buffer_bytes.map(|b| b.to_string()),
+        hidden: false,
+    },
+    Variable {
+        name: "STEPCCL_DMA_CONCURRENCY",
+        values: "0 to 64",
+        default: "0",
+        meaning: "DMA channels (threads here) used at once; 0: the calling thread moves the bytes",
+        set: |config, name, value| {
+            config.channels = parse(name, value, "must be a whole number from 0 to 64")?;
+            Ok(())
+        },
+        get: |config| Some(config.channels.to_string()),
+        hidden: false,
+    },
+    Variable {
+        name: "STEPCCL_DUMP_SIGNAL",
+        values: "a signal, such as `USR2`",
+        default: "none",
+        meaning: "signal that logs the flight records of the process",
+        set: |config, _, value| {
+            config.dump_signal = Some(value.to_owned());
+            Ok(())
+        },
+        get: |config| config.dump_signal.clone(),
+        hidden: false,
+    },
+    Variable {
+        name: "STEPCCL_ENGINE",
+        values: "`auto`, `host`, `tcp`",
+        default: "`auto`",
+        meaning: "what moves the bytes; `auto`: shared memory within a node, TCP between nodes",
+        set: |config, name, value| {
             let found = EngineChoice::ALL.into_iter().find(|e| e.name() == value);
-            config.engine = found.ok_or_else(|| {
-                Error::invalid("STEPCCL_ENGINE", value, "must be auto, host or tcp")
-            })?;
-        }
-        "STEPCCL_LINK_TIMEOUT" => {
-            config.link_timeout = seconds("STEPCCL_LINK_TIMEOUT", value)?;
-        }
-        "STEPCCL_SOCKET_IFNAME" => config.socket_ifname = Some(value.to_owned()),
-        "STEPCCL_DUMP_SIGNAL" => config.dump_signal = Some(value.to_owned()),
-        "STEPCCL_FLIGHT_RECORDS" => {
-            let rule = "must be a whole number from 0 to 1048576";
-            config.flight_records = parse("STEPCCL_FLIGHT_RECORDS", value, rule)?;
-        }
-        "STEPCCL_LOG" => config.log = Some(value.to_owned()),
-        "STEPCCL_LOG_FILE" => config.log_file = Some(value.to_owned()),
-        "STEPCCL_PAGE_SIZE" => config.page_bytes = Some(parse_size("STEPCCL_PAGE_SIZE", value)?),
-        "STEPCCL_PIPELINE_DEPTH" => {
-            config.pipeline_depth = Some(parse(
-                "STEPCCL_PIPELINE_DEPTH",
-                value,
-                "must be a whole number from 1 to 64",
-            )?);
-        }
-        "STEPCCL_SINGLE_COPY" => {
+            config.engine =
+                found.ok_or_else(|| Error::invalid(name, value, "must be auto, host or tcp"))?;
+            Ok(())
+        },
+        get: |config| Some(config.engine.name().to_owned()),
+        hidden: false,
+    },
+    Variable {
+        name: "STEPCCL_FLIGHT_RECORDS",
+        values: "0 to 1048576",
+        default: "2048",
+        meaning: "operations that the flight record keeps; 0: there is none",
+        set: |config, name, value| {
+            config.flight_records = parse(name, value, "must be a whole number from 0 to 1048576")?;
+            Ok(())
+        },
+        get: |config| Some(config.flight_records.to_string()),
+        hidden: false,
+    },
+    Variable {
+        name: "STEPCCL_LINK_TIMEOUT",
+        values: "seconds, 2 to 86400",
+        default: "20",
+        meaning: "after so long without an answer, a link between nodes counts as cut",
+        set: |config, name, value| {
+            config.link_timeout = seconds(name, value)?;
+            Ok(())
+        },
+        get: |config| Some(config.link_timeout.as_secs_f64().to_string()),
+        hidden: false,
+    },
+    Variable {
+        name: "STEPCCL_LOG",
+        values: "`off`, `error`, `warn`, `info`, `debug`, `trace`",
+        default: "`warn`",
+        meaning: "what is logged",
+        set: |config, _, value| {
+            config.log = Some(value.to_owned());
+            Ok(())
+        },
+        get: |config| config.log.clone(),
+        hidden: false,
+    },
+    Variable {
+        name: "STEPCCL_LOG_FILE",
+        values: "a file; `%h` host, `%p` process, `%r` rank",
+        default: "standard error",
+        meaning: "where it is logged to",
+        set: |config, _, value| {
+            config.log_file = Some(value.to_owned());
+            Ok(())
+        },
+        get: |config| config.log_file.clone(),
+        hidden: false,
+    },
+    Variable {
+        name: "STEPCCL_PAGE_SIZE",
+        values: "bytes, or `64KiB`; 64 bytes to 1 GiB",
+        default: "chosen by the cost model",
+        meaning: "bytes of a page of one block",
+        set: |config, name, value| {
+            config.page_bytes = Some(parse_size(name, value)?);
+            Ok(())
+        },
+        get: |config| config.page_bytes.map(|b| b.to_string()),
+        hidden: false,
+    },
+    Variable {
+        name: "STEPCCL_PIPELINE_DEPTH",
+        values: "1 to 64",
+        default: "chosen by the cost model",
+        meaning: "pages in flight",
+        set: |config, name, value| {
+            let rule = "must be a whole number from 1 to 64";
+            config.pipeline_depth = Some(parse(name, value, rule)?);
+            Ok(())
+        },
+        get: |config| config.pipeline_depth.map(|d| d.to_string()),
+        hidden: false,
+    },
+    Variable {
+        name: "STEPCCL_SECRET",
+        values: "a text of 16 bytes or more, the same on every rank",
+        default: "made by rank 0 and passed through the store",
+        meaning: "the job's secret; its value is never shown",
+        set: |config, _, value| {
+            config.secret = Some(value.to_owned());
+            Ok(())
+        },
+        get: |config| config.secret.clone(),
+        hidden: true,
+    },
+    Variable {
+        name: "STEPCCL_SINGLE_COPY",
+        values: "`auto`, `on`, `off`",
+        default: "`auto`",
+        meaning: "whether long messages are read from the peers' memory; `auto`: where that is fast",
+        set: |config, name, value| {
             config.single_copy = match value {
                 "auto" => None,
                 "on" => Some(true),
                 "off" => Some(false),
-                _ => {
-                    let rule = "must be auto, on or off";
-                    return Err(Error::invalid("STEPCCL_SINGLE_COPY", value, rule));
-                }
-            }
+                _ => return Err(Error::invalid(name, value, "must be auto, on or off")),
+            };
+            Ok(())
+        },
+        get: |config| {
+            let text = config.single_copy.map_or("auto", |on| if on { "on" } else { "off" });
+            Some(text.to_owned())
+        },
+        hidden: false,
+    },
+    Variable {
+        name: "STEPCCL_SOCKET_IFNAME",
+        values: "prefixes with commas between, `=` before exact names, `^` before those to leave out",
+        default: "all",
+        meaning: "network interfaces between nodes",
+        set: |config, _, value| {
+            config.socket_ifname = Some(value.to_owned());
+            Ok(())
+        },
+        get: |config| config.socket_ifname.clone(),
+        hidden: false,
+    },
+    Variable {
+        name: "STEPCCL_TIMEOUT",
+        values: "seconds above 0",
+        default: "1800",
+        meaning: "time an operation may take",
+        set: |config, name, value| {
+            config.timeout = seconds(name, value)?;
+            Ok(())
+        },
+        get: |config| Some(config.timeout.as_secs_f64().to_string()),
+        hidden: false,
+    },
+];
+
+/// The `STEPCCL_` variables of the process, by name.
+pub(crate) fn variables_of_process() -> Vec<(String, String)> {
+    let mut found: Vec<(String, String)> = std::env::vars_os()
+        .filter_map(|(k, v)| Some((k.into_string().ok()?, v.to_string_lossy().into_owned())))
+        .filter(|(k, _)| k.starts_with(PREFIX))
+        .collect();
+    found.sort();
+    found
+}
+
+/// Put `variables` over what `config` says; those that are no settings are left alone.
+pub(crate) fn apply(config: &mut Config, variables: &[(String, String)]) -> Result<(), Error> {
+    for (name, value) in variables {
+        if let Some(variable) = VARIABLES.iter().find(|v| v.name == name) {
+            (variable.set)(config, variable.name, value.trim())?;
         }
-        "STEPCCL_SECRET" => config.secret = Some(value.to_owned()),
-        "STEPCCL_TIMEOUT" => {
-            config.timeout = seconds("STEPCCL_TIMEOUT", value)?;
-        }
-        // A launcher may set variables for other programs of the project.
-        _ => {}
     }
     Ok(())
+}
+
+/// Whether `name` has the prefix, and is neither a setting nor the project's own.
+pub(crate) fn is_unknown(name: &str) -> bool {
+    name.starts_with(PREFIX)
+        && VARIABLES.iter().all(|v| v.name != name)
+        && INTERNAL.iter().all(|prefix| !name.starts_with(prefix))
 }
 
 fn seconds(name: &'static str, value: &str) -> Result<Duration, Error> {
@@ -118,43 +267,39 @@ fn parse<T: std::str::FromStr>(name: &'static str, value: &str, rule: &str) -> R
 mod tests {
     use super::*;
 
+    fn set(config: &mut Config, name: &str, value: &str) -> Result<(), Error> {
+        apply(config, &[(name.to_owned(), value.to_owned())])
+    }
+
     #[test]
     fn each_variable_changes_its_setting() {
-        let mut config = Config::default();
-        for (name, value) in [
-            ("STEPCCL_ALGORITHM", "ring"),
-            ("STEPCCL_BUFFER_SIZE", "2MiB"),
-            ("STEPCCL_DMA_CONCURRENCY", "3"),
-            ("STEPCCL_ENGINE", "tcp"),
-            ("STEPCCL_LINK_TIMEOUT", "2.5"),
-            ("STEPCCL_SOCKET_IFNAME", "^docker"),
-            ("STEPCCL_DUMP_SIGNAL", "USR2"),
-            ("STEPCCL_FLIGHT_RECORDS", "64"),
-            ("STEPCCL_LOG", "info"),
-            ("STEPCCL_LOG_FILE", "log.%h.%p"),
-            ("STEPCCL_PAGE_SIZE", "64KiB"),
-            ("STEPCCL_PIPELINE_DEPTH", "7"),
-            ("STEPCCL_SINGLE_COPY", "off"),
-            ("STEPCCL_SECRET", "s"),
-            ("STEPCCL_TIMEOUT", "1.5"),
-        ] {
-            apply_one(&mut config, name, value).unwrap();
+        let values = [
+            "ring",
+            "2097152",
+            "3",
+            "USR2",
+            "tcp",
+            "64",
+            "2.5",
+            "info",
+            "log.%h.%p",
+            "65536",
+            "7",
+            "a secret",
+            "off",
+            "^docker",
+            "1.5",
+        ];
+        for (variable, value) in VARIABLES.iter().zip(values) {
+            let mut config = Config::default();
+            assert_ne!((variable.get)(&config).as_deref(), Some(value));
+            set(&mut config, variable.name, value).unwrap();
+            assert_eq!((variable.get)(&config).as_deref(), Some(value), "{}", variable.name);
         }
-        assert_eq!(config.algorithm, Some(Algorithm::Ring));
+        let mut config = Config::default();
+        set(&mut config, "STEPCCL_BUFFER_SIZE", " 2MiB ").unwrap();
         assert_eq!(config.buffer_bytes, Some(2 << 20));
-        assert_eq!(config.engine, EngineChoice::Tcp);
-        assert_eq!(config.link_timeout, Duration::from_millis(2500));
-        assert_eq!(config.socket_ifname.as_deref(), Some("^docker"));
-        assert_eq!(config.channels, 3);
-        assert_eq!(config.dump_signal.as_deref(), Some("USR2"));
-        assert_eq!(config.flight_records, 64);
-        assert_eq!(config.log.as_deref(), Some("info"));
-        assert_eq!(config.log_file.as_deref(), Some("log.%h.%p"));
-        assert_eq!(config.page_bytes, Some(64 << 10));
-        assert_eq!(config.pipeline_depth, Some(7));
-        assert_eq!(config.single_copy, Some(false));
-        assert_eq!(config.secret.as_deref(), Some("s"));
-        assert_eq!(config.timeout, Duration::from_millis(1500));
+        assert!(VARIABLES.is_sorted_by_key(|v| v.name));
     }
 
     #[test]
@@ -164,15 +309,26 @@ mod tests {
             ("STEPCCL_BUFFER_SIZE", "many"),
             ("STEPCCL_DMA_CONCURRENCY", "-1"),
             ("STEPCCL_ENGINE", "TCP2"),
-            ("STEPCCL_LINK_TIMEOUT", "soon"),
             ("STEPCCL_FLIGHT_RECORDS", "all"),
+            ("STEPCCL_LINK_TIMEOUT", "soon"),
             ("STEPCCL_PAGE_SIZE", "one"),
             ("STEPCCL_PIPELINE_DEPTH", "x"),
             ("STEPCCL_SINGLE_COPY", "yes"),
             ("STEPCCL_TIMEOUT", "-3"),
         ] {
-            let text = apply_one(&mut Config::default(), name, value).unwrap_err().to_string();
+            let text = set(&mut Config::default(), name, value).unwrap_err().to_string();
             assert!(text.contains(name) && text.contains(value), "{text}");
         }
+    }
+
+    #[test]
+    fn the_document_has_the_table() {
+        let document = include_str!("../../../Documentation/environment.md");
+        let rows: Vec<&str> = document.lines().filter(|l| l.starts_with("| `STEPCCL_")).collect();
+        let wanted: Vec<String> = VARIABLES
+            .iter()
+            .map(|v| format!("| `{}` | {} | {} | {} |", v.name, v.values, v.default, v.meaning))
+            .collect();
+        assert_eq!(rows, wanted, "Documentation/environment.md: its table must read\n{wanted:#?}");
     }
 }
