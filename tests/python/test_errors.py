@@ -212,3 +212,17 @@ def test_a_test_that_hangs_is_ended():
 
 def sleeper(rank, size):
     time.sleep(600)
+
+
+def missed(rank, size):
+    group = dist.new_group()
+    if rank != 0:
+        return
+    with pytest.raises(RuntimeError, match="Rank 0 timed out in monitoredBarrier"):
+        group.monitored_barrier(timedelta(0))
+    with pytest.raises(RuntimeError, match="Ranks 1, 2 failed to pass monitoredBarrier"):
+        group.monitored_barrier(timedelta(milliseconds=50), True)
+
+
+def test_a_monitored_barrier_names_who_is_missing(own_world):
+    own_world(3).run(missed)

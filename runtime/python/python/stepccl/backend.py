@@ -15,6 +15,7 @@ if not dist.is_available():
 
 from torch.distributed import ProcessGroup
 
+from . import handles
 from .collectives import NAME, Collectives
 
 OLDEST = (2, 9)
@@ -122,5 +123,7 @@ def register() -> None:
     """
     if _torch_version() < OLDEST:
         raise ImportError(f"torch {torch.__version__} is too old for stepccl; 2.9 is the oldest")
+    if _torch_version() >= BACKEND_SUBCLASS:
+        handles.install()
     if NAME.upper() not in dist.Backend._plugins:
         dist.Backend.register_backend(NAME, _create, extended_api=True, devices=["cpu"])

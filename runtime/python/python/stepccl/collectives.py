@@ -3,6 +3,7 @@
 Before: torch.distributed. After: `_core.Communicator`, the Rust half.
 """
 
+import re
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from datetime import timedelta
@@ -10,10 +11,11 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch._C._distributed_c10d import BarrierOptions
 from torch.autograd import profiler
 
 from . import _core, config, live, tensors
-from .errors import for_torch
+from .errors import TimeoutError, for_torch
 from .tensors import Memory
 from .work import Work, seconds
 
@@ -283,8 +285,26 @@ class Collectives:
         return self._run("barrier", "uint8", "sum", 0, 0, [], [], Memory(), opts, [])
 
     def monitored_barrier(self, opts: Any = None, wait_all_ranks: bool = False) -> None:
-        """A barrier that is waited for; its error names the ranks that are missing."""
-        self.barrier(opts).wait()
+        """A barrier that is waited for; its error names the ranks that are missing.
+
+        With `wait_all_ranks` it names all of them, otherwise the first. `opts` may be a timeout.
+        """
+        what = "monitoredBarrier"
+        if isinstance(opts, timedelta):
+            limit, opts = opts, BarrierOptions()
+            opts.timeout = limit
+        limit_ms = None if opts is None else opts.timeout.total_seconds() * 1000
+        if limit_ms == 0:
+            raise TimeoutError(f"Rank {self._rank} timed out in {what}: its limit is 0 ms")
+        try:
+            self.barrier(opts).wait()
+        except TimeoutError as error:
+            found = re.search(r"waiting for ranks? ([0-9]+(?:, [0-9]+)*)", str(error))
+            if found is None:
+                raise
+            first, *others = found[1].split(", ")
+            who = f"Ranks {found[1]}" if wait_all_ranks and others else f"Rank {first}"
+            raise TimeoutError(f"{who} failed to pass {what}: {error}") from error
 
     # Two ranks.
 

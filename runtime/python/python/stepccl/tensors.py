@@ -195,6 +195,8 @@ class Memory:
 
     def update(self, tensor: Tensor) -> int:
         """Address of a tensor that the operation reads and then writes."""
+        if tensor.layout is not torch.strided:
+            raise TypeError(f"tensor with layout {tensor.layout}; only dense tensors are moved")
         if not _plain(tensor):
             copy = torch.empty(tensor.shape, dtype=tensor.dtype)
             copy.copy_(tensor.detach())

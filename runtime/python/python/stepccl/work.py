@@ -10,7 +10,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from . import _core
+from . import _core, handles
 from .errors import Error, TimeoutError, for_torch
 
 
@@ -129,6 +129,10 @@ class Work(dist._Work):
             self._on_error(error)
 
     def _finish(self) -> None:
+        if len(self._parts) == 1 and len(self._results) == 1:
+            rank = self._parts[0].source()
+            if rank is not None:
+                handles.note_source(self._results[0], rank)
         if not self._restore:
             return
         # wait() and the future may get here at once.
