@@ -165,7 +165,8 @@ impl Engine for TcpEngine {
     fn capabilities(&self) -> Capabilities {
         let host = self.host.capabilities();
         // The reactor's thread moves bytes beside the calling thread.
-        Capabilities { channels: host.channels + 1, ..host }
+        // Memory of another node cannot be read, and nobody asks for that of some ranks only.
+        Capabilities { channels: host.channels + 1, peer_user_memory: false, ..host }
     }
 
     fn meter(&self) -> Arc<Meter> {

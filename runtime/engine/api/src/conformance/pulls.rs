@@ -11,6 +11,9 @@ use crate::{Engine, EngineError, PartMut, RankState};
 ///
 /// Where that is not so.
 pub fn pulls(mut engines: Vec<Box<dyn Engine>>) {
+    if !engines[0].capabilities().peer_user_memory {
+        return;
+    }
     let mut numbers = Numbers(engines.len() as u64);
     let memory: Vec<Vec<u8>> = engines.iter().map(|_| numbers.bytes(300_000)).collect();
     let ranks = engines.len() as u32;
