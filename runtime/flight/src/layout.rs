@@ -79,7 +79,7 @@ pub const WORD_BYTES: usize = 24;
 pub const TABLES: [usize; 6] = [32, 32, 16, 16, 16, COUNTERS];
 
 /// Words of a record, counted in words from its start. The first line has what every operation
-/// has; the second is only valid where [`DETAILS`](super::DETAILS) is set.
+/// has; the second is only valid where [`DETAILS`] is set.
 pub mod record {
     /// Phase, 3 bits (see [`crate::Phase`]); number of the operation on its communicator, 61 bits.
     /// Zero: never used.
