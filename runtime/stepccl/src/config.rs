@@ -1,12 +1,11 @@
 //! Settings of a communicator.
 
-use std::sync::Once;
 use std::time::Duration;
 
 use stepccl_engine_tcp::{MAX_LINK_TIMEOUT, MIN_LINK_TIMEOUT};
 use stepccl_plan::Algorithm;
 
-use crate::{Error, environment, logging, unknown_variables};
+use crate::{Error, environment, logging};
 
 /// Staging of all ranks of a node together, unless set.
 const NODE_STAGING_BYTES: usize = 8 << 20;
@@ -131,8 +130,7 @@ impl Config {
     pub fn from_env() -> Result<Self, Error> {
         let mut config = Self::default();
         environment::apply(&mut config, &environment::variables_of_process())?;
-        config.check()?;
-        warn_once();
+        config.check().map_err(environment::name_variable)?;
         Ok(config)
     }
 
@@ -173,16 +171,6 @@ impl Config {
         let share = (NODE_STAGING_BYTES / ranks as usize).min(MAX_DEFAULT_STAGING_BYTES);
         self.buffer_bytes.unwrap_or(share).max(least) / 4096 * 4096
     }
-}
-
-/// Warn of variables that are no settings, once a process.
-fn warn_once() {
-    static WARNED: Once = Once::new();
-    WARNED.call_once(|| {
-        for line in unknown_variables() {
-            log::warn!("{line}");
-        }
-    });
 }
 
 /// Refuse a time that is zero or longer than `most`.

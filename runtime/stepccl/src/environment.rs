@@ -246,6 +246,14 @@ pub(crate) fn apply(config: &mut Config, variables: &[(String, String)]) -> Resu
     Ok(())
 }
 
+/// The error of a value out of range, naming the variable that it came from.
+pub(crate) fn name_variable(error: Error) -> Error {
+    let Error::InvalidArgument { name, value, rule } = error else { return error };
+    let wanted = format!("{PREFIX}{}", name.to_ascii_uppercase());
+    let name = VARIABLES.iter().find(|v| v.name == wanted).map_or(name, |v| v.name);
+    Error::InvalidArgument { name, value, rule }
+}
+
 /// Whether `name` has the prefix, and is neither a setting nor the project's own.
 pub(crate) fn is_unknown(name: &str) -> bool {
     name.starts_with(PREFIX)

@@ -10,7 +10,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use log::{Level, LevelFilter, Log, Metadata, Record};
 
-use crate::{Config, Error};
+use crate::{Config, Error, unknown_variables};
 
 /// Operations in a dump that a signal asked for.
 const DUMPED: usize = 32;
@@ -62,6 +62,10 @@ pub(crate) fn install(config: &Config, rank: u32) -> Result<(), Error> {
     }
     if let Some(problem) = problem {
         log::warn!("STEPCCL_LOG_FILE cannot be written, logging here: {problem}");
+    }
+    // Here and not where the variables are read: before there is a sink, nobody hears of it.
+    for line in unknown_variables() {
+        log::warn!("{line}");
     }
     // `check` has refused what is none.
     if let Ok(Some(signal)) = stepccl_flight::dump_signal(config.dump_signal.as_deref())
