@@ -52,6 +52,15 @@ impl Network {
         named != all_but
     }
 
+    /// Whether this machine has an interface to use.
+    ///
+    /// # Errors
+    ///
+    /// [`BootstrapError::System`] where there is none, with the interfaces that there are.
+    pub fn check(&self) -> Result<(), BootstrapError> {
+        self.addresses().map(|_| ())
+    }
+
     /// Addresses to listen on, the most promising first.
     ///
     /// # Errors

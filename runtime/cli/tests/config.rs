@@ -1,10 +1,11 @@
 //! `stepccl config` as its users run it.
 
-use std::process::{Command, Output};
+mod common;
+
+use std::process::Output;
 
 fn config(arguments: &[&str], variables: &[(&str, &str)]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_stepccl"))
-        .arg("config")
+    common::stepccl("config")
         .args(arguments)
         .envs(variables.iter().copied())
         .output()
@@ -55,9 +56,39 @@ fn bad_values_are_named_as_their_users_wrote_them() {
 }
 
 #[test]
+fn every_bad_value_is_told_beside_the_good_ones() {
+    let set = [
+        ("STEPCCL_ALGORITHM", "fastest"),
+        ("STEPCCL_ENGINE", "tcp"),
+        ("STEPCCL_LOG_FILE", "/nonexistent/log"),
+        ("STEPCCL_SECRET", "nobody reads it"),
+        ("STEPCCL_SOCKET_IFNAME", "=nothing\u{1b}[2J"),
+        ("STEPCCL_TIMEOUT", "never"),
+        ("stepccl_log", "info"),
+    ];
+    let output = config(&[], &set);
+    assert_eq!(output.status.code(), Some(1));
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(told.lines().count(), 5, "{told}");
+    for name in ["ALGORITHM", "LOG_FILE", "SECRET", "SOCKET_IFNAME", "TIMEOUT"] {
+        assert!(told.contains(&format!("stepccl: STEPCCL_{name} = ")), "{told}");
+    }
+    let shown = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(shown.lines().any(|l| l.starts_with("STEPCCL_ENGINE") && l.ends_with("tcp")));
+    assert!(shown.contains("stepccl_log is not a setting; did you mean STEPCCL_LOG?"), "{shown}");
+    for text in [told, shown] {
+        assert!(!text.contains("nobody reads it") && !text.contains('\u{1b}'), "{text}");
+    }
+    let output = config(&["--json"], &set);
+    assert_eq!(output.status.code(), Some(1));
+    let shown: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(shown["errors"].as_array().map(Vec::len), Some(5), "{shown}");
+    assert!(output.stderr.is_empty(), "{output:?}");
+}
+
+#[test]
 fn a_job_warns_of_a_slip() {
-    let output = Command::new(env!("CARGO_BIN_EXE_stepccl"))
-        .args(["bench", "all_reduce", "--ranks", "2", "-e", "8", "-n", "1", "-w", "1"])
+    let output = common::stepccl("bench all_reduce --ranks 2 -e 8 -n 1 -w 1")
         .env("STEPCCL_TIMEOUTS", "9")
         .output()
         .expect("stepccl runs");

@@ -4,11 +4,16 @@ use std::time::Duration;
 
 use stepccl_plan::Algorithm;
 
+use crate::nearest::nearest;
 use crate::size::parse_size;
 use crate::{Config, EngineChoice, Error};
 
 /// Prefix of every variable.
 const PREFIX: &str = "STEPCCL_";
+/// What a name begins with, in any case, that may have been meant to have the prefix.
+const LIKE_PREFIX: &str = "STEP";
+/// Letters by which a name without the prefix may differ from a setting and be meant for it.
+const SLIPS: usize = 2;
 /// Prefixes of what the project's own programs hand to their children: no settings, and no mistakes.
 const INTERNAL: [&str; 3] = ["STEPCCL_BENCH_", "STEPCCL_EXAMPLE_", "STEPCCL_TEST_"];
 
@@ -226,11 +231,11 @@ pub(crate) static VARIABLES: [Variable; 15] = [
     },
 ];
 
-/// The `STEPCCL_` variables of the process, by name.
+/// The variables of the process that are the project's or look like them, by name.
 pub(crate) fn variables_of_process() -> Vec<(String, String)> {
     let mut found: Vec<(String, String)> = std::env::vars_os()
         .filter_map(|(k, v)| Some((k.into_string().ok()?, v.to_string_lossy().into_owned())))
-        .filter(|(k, _)| k.starts_with(PREFIX))
+        .filter(|(k, _)| begins(k, LIKE_PREFIX))
         .collect();
     found.sort();
     found
@@ -254,11 +259,20 @@ pub(crate) fn name_variable(error: Error) -> Error {
     Error::InvalidArgument { name, value, rule }
 }
 
-/// Whether `name` has the prefix, and is neither a setting nor the project's own.
+/// Whether `name` has the prefix or nearly so, and is neither a setting nor the project's own.
 pub(crate) fn is_unknown(name: &str) -> bool {
-    name.starts_with(PREFIX)
-        && VARIABLES.iter().all(|v| v.name != name)
+    let names = || VARIABLES.iter().map(|v| v.name);
+    let meant = begins(name, PREFIX)
+        || begins(name, LIKE_PREFIX)
+            && nearest(name, names()).is_some_and(|(edits, _)| edits <= SLIPS);
+    meant
+        && names().all(|known| known != name)
         && INTERNAL.iter().all(|prefix| !name.starts_with(prefix))
+}
+
+/// Whether `name` begins with `prefix`, in any case.
+fn begins(name: &str, prefix: &str) -> bool {
+    name.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix))
 }
 
 fn seconds(name: &'static str, value: &str) -> Result<Duration, Error> {

@@ -84,7 +84,7 @@ fn dump() {
 }
 
 /// `%h` the host, `%p` the process, `%r` the rank, `%%` a percent sign.
-fn expand(pattern: &str, rank: u32) -> String {
+pub(crate) fn expand(pattern: &str, rank: u32) -> String {
     let mut path = String::new();
     let mut rest = pattern.chars();
     while let Some(c) = rest.next() {

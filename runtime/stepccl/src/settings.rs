@@ -1,6 +1,7 @@
 //! What each setting is, where that comes from, and which variables are none.
 
 use crate::environment::{VARIABLES, apply, is_unknown, variables_of_process};
+use crate::nearest::nearest;
 use crate::{Config, Error};
 
 /// Who chose the value of a setting.
@@ -59,7 +60,10 @@ pub fn unknown_variables() -> Vec<String> {
     unknown(&variables_of_process())
 }
 
-fn settings(config: &Config, variables: &[(String, String)]) -> Result<Vec<Setting>, Error> {
+pub(crate) fn settings(
+    config: &Config,
+    variables: &[(String, String)],
+) -> Result<Vec<Setting>, Error> {
     let mut environment = Config::default();
     apply(&mut environment, variables)?;
     let setting = |v: &'static crate::environment::Variable| {
@@ -82,35 +86,13 @@ fn settings(config: &Config, variables: &[(String, String)]) -> Result<Vec<Setti
 }
 
 fn unknown(variables: &[(String, String)]) -> Vec<String> {
-    let line = |name: &String| {
-        let nearest = VARIABLES.iter().map(|v| (distance(name, v.name), v.name)).min();
-        match nearest {
-            Some((edits, nearest)) if edits <= nearest.len() / 4 => {
-                format!("{name} is not a setting; did you mean {nearest}?")
-            }
-            _ => format!("{name} is not a setting; `stepccl config` lists them"),
+    let line = |name: &String| match nearest(name, VARIABLES.iter().map(|v| v.name)) {
+        Some((edits, nearest)) if edits <= nearest.len() / 4 => {
+            format!("{name} is not a setting; did you mean {nearest}?")
         }
+        _ => format!("{name} is not a setting; `stepccl config` lists them"),
     };
     variables.iter().map(|(name, _)| name).filter(|name| is_unknown(name)).map(line).collect()
-}
-
-/// Letters to add, remove or replace to get from `a` to `b`.
-fn distance(a: &str, b: &str) -> usize {
-    let mut row: Vec<usize> = (0..=b.chars().count()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut diagonal = i;
-        let mut left = i + 1;
-        for (cell, y) in row.iter_mut().skip(1).zip(b.chars()) {
-            let best = (diagonal + usize::from(x != y)).min(*cell + 1).min(left + 1);
-            diagonal = *cell;
-            *cell = best;
-            left = best;
-        }
-        if let Some(first) = row.first_mut() {
-            *first = i + 1;
-        }
-    }
-    row.last().copied().unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -148,6 +130,10 @@ mod tests {
             ("STEPCCL_ELEPHANT", "1"),
             ("STEPCCL_TEST_RANK", "1"),
             ("STEPCCL_TIMEOUT", "1"),
+            ("STEPCCL_timeout", "1"),
+            ("STEPCL_TIMEOUT", "1"),
+            ("STEPPING", "1"),
+            ("stepccl_log", "info"),
         ]);
         let lines = unknown(&set);
         assert_eq!(
@@ -155,15 +141,10 @@ mod tests {
             [
                 "STEPCCL_BUFER_SIZE is not a setting; did you mean STEPCCL_BUFFER_SIZE?",
                 "STEPCCL_ELEPHANT is not a setting; `stepccl config` lists them",
+                "STEPCCL_timeout is not a setting; did you mean STEPCCL_TIMEOUT?",
+                "STEPCL_TIMEOUT is not a setting; did you mean STEPCCL_TIMEOUT?",
+                "stepccl_log is not a setting; did you mean STEPCCL_LOG?",
             ]
         );
-    }
-
-    #[test]
-    fn distances_count_letters() {
-        for (a, b, edits) in [("", "ab", 2), ("ab", "", 2), ("kitten", "sitting", 3), ("a", "a", 0)]
-        {
-            assert_eq!(distance(a, b), edits, "{a} {b}");
-        }
     }
 }
