@@ -11,6 +11,7 @@ mod outcome;
 mod plan;
 mod status;
 mod top;
+mod topo;
 mod trace;
 
 use std::process::ExitCode;
@@ -42,6 +43,8 @@ enum Command {
     Plan(plan::Args),
     /// Show what this build and this machine have.
     Info(info::Args),
+    /// Show NUMA nodes, GPUs, network adapters and DMA engines, and what lies between them.
+    Topo(topo::Args),
     /// Show where each rank of the running jobs is, and which one is behind.
     Status(status::Args),
     /// Watch what each rank of the running jobs does.
@@ -57,6 +60,7 @@ fn main() -> ExitCode {
         Command::Bench(args) => bench::run(&args),
         Command::Plan(args) => plan::run(&args),
         Command::Info(args) => info::run(&args),
+        Command::Topo(args) => topo::run(&args),
         Command::Status(args) => status::run(&args),
         Command::Top(args) => top::run(&args),
         Command::Trace(args) => trace::run(&args),

@@ -48,12 +48,6 @@ impl Machine {
         }
     }
 
-    /// What lies between two devices, by their places in [`Machine::devices`].
-    #[must_use]
-    pub fn between(&self, a: &Device, b: &Device) -> Distance {
-        Distance::between(&a.place, &b.place)
-    }
-
     /// The device nearest to `from` among those that `wanted` takes, and how far it is; the first
     /// of several that are equally near.
     #[must_use]
@@ -179,7 +173,9 @@ impl Reader<'_> {
             label,
             kind,
             cpus: near.or_else(|| of_node().cloned()).unwrap_or_default(),
-            driver: driver.and_then(|path| path.rsplit('/').next().map(str::to_owned)),
+            driver: driver
+                .and_then(|path| path.rsplit('/').next().map(str::to_owned))
+                .filter(|name| name.bytes().all(|b| b.is_ascii_graphic())),
             link: link.filter(|link| link.len() < 64 && !link.contains(char::is_control)),
             place: Place { pci: PciPath::parse(folder), node },
         }

@@ -1,7 +1,7 @@
 //! NUMA nodes.
 
-use crate::Cpus;
 use crate::sysfs::Sysfs;
+use crate::{Cpus, Place};
 
 const FOLDER: &str = "devices/system/node";
 
@@ -17,6 +17,14 @@ pub struct Node {
     /// How far its memory is from the processors of each node, in the order of their numbers; 10
     /// is the least. Empty where that is not known.
     pub distances: Vec<u32>,
+}
+
+impl Node {
+    /// Where it is.
+    #[must_use]
+    pub const fn place(&self) -> Place {
+        Place { pci: None, node: Some(self.number) }
+    }
 }
 
 /// Every node, by number; one with all processors where the kernel knows of no nodes.

@@ -43,7 +43,7 @@ fn a_server_is_read_whole() {
 #[test]
 fn distances_of_a_server_are_those_of_its_switches() {
     let machine = Machine::read(Tree::server().root());
-    let between = |a, b| machine.between(device(&machine, a), device(&machine, b));
+    let between = |a, b| Distance::between(&device(&machine, a).place, &device(&machine, b).place);
     for (a, b, distance) in [
         ("GPU0", "GPU0", Distance::Same),
         ("GPU0", "GPU1", Distance::OneBridge),
