@@ -17,7 +17,7 @@ const MAX_NODE_BYTES: usize = 64;
 /// Longest published value in bytes: the fixed fields are below 256 bytes.
 const MAX_INFO_BYTES: usize = MAX_NOTE_BYTES + MAX_NODE_BYTES + 256;
 
-const LABEL: &str = "stepccl info 1";
+pub(crate) const LABEL: &str = "stepccl info 1";
 
 /// Why two versions cannot work together, if so.
 pub(crate) fn version_conflict(version: u16, oldest: u16) -> Option<String> {

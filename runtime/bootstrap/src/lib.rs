@@ -28,6 +28,9 @@ mod auth;
 mod backoff;
 mod config;
 mod error;
+#[cfg(feature = "fuzz")]
+#[doc(hidden)]
+pub mod fuzz;
 mod host;
 mod info;
 mod join;

@@ -7,7 +7,7 @@ use crate::auth::{TAG_BYTES, Transcript};
 use crate::network::{MAX_ADDRESSES, from_bytes};
 use crate::wire::{Reader, put_block};
 
-const LABEL: &str = "stepccl reach 1";
+pub(crate) const LABEL: &str = "stepccl reach 1";
 
 /// The bytes to publish: the addresses of `rank`, then the proof of `secret`.
 pub(crate) fn sign(addresses: &[SocketAddr], name: &str, rank: u32, secret: &Secret) -> Vec<u8> {

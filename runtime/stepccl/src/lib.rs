@@ -65,6 +65,9 @@ mod engines;
 mod environment;
 mod error;
 mod flight;
+#[cfg(feature = "fuzz")]
+#[doc(hidden)]
+pub mod fuzz;
 mod geometry;
 mod group;
 mod header;

@@ -85,6 +85,15 @@ pub(crate) fn settings(
     Ok(VARIABLES.iter().map(setting).collect())
 }
 
+/// Look at `variables` as `stepccl config` does.
+#[cfg(feature = "fuzz")]
+pub(crate) fn check_variables(variables: &[(String, String)]) {
+    let shown = settings(&Config::default(), variables);
+    assert!(shown.is_ok_and(|all| all.len() == VARIABLES.len()) || !variables.is_empty());
+    let unknown = unknown(variables);
+    assert!(unknown.len() <= variables.len());
+}
+
 fn unknown(variables: &[(String, String)]) -> Vec<String> {
     let line = |name: &String| match nearest(name, VARIABLES.iter().map(|v| v.name)) {
         Some((edits, nearest)) if edits <= nearest.len() / 4 => {

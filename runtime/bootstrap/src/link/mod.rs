@@ -4,6 +4,8 @@ mod connection;
 mod dial;
 mod exchange;
 mod frame;
+#[cfg(feature = "fuzz")]
+pub(crate) mod fuzz;
 mod handshake;
 mod listener;
 mod outgoing;

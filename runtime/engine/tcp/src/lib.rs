@@ -12,6 +12,9 @@ mod engine;
 mod error;
 mod farewell;
 mod frame;
+#[cfg(feature = "fuzz")]
+#[doc(hidden)]
+pub mod fuzz;
 mod inbox;
 mod job;
 mod outbox;

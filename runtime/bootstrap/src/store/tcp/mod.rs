@@ -6,6 +6,8 @@
 
 mod client;
 mod frame;
+#[cfg(feature = "fuzz")]
+pub(crate) mod fuzz;
 mod message;
 mod server;
 mod table;
