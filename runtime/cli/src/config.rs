@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use serde::Serialize;
 use stepccl::Review;
 
-use crate::outcome::{OutputError, say};
+use crate::outcome::{OutputError, printable, say};
 
 const NOTES: &str = "\
 Every bad value is told, not only the first. Documentation/environment.md has the whole table.
@@ -58,13 +58,6 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
         say(format_args!("stepccl: {}", printable(error)));
     }
     Ok(if shown.errors.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-}
-
-/// A value may hold what would change the terminal.
-fn printable(text: &str) -> String {
-    text.chars()
-        .flat_map(|c| if c.is_control() { c.escape_debug().collect() } else { vec![c] })
-        .collect()
 }
 
 fn table(shown: &Shown) -> String {

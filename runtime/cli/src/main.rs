@@ -2,6 +2,7 @@
 
 mod bench;
 mod config;
+mod doctor;
 mod format;
 mod info;
 mod launch;
@@ -43,6 +44,8 @@ enum Command {
     Plan(plan::Args),
     /// Show what this build and this machine have.
     Info(info::Args),
+    /// Check what this machine can do, with the fix of each thing that it cannot.
+    Doctor(doctor::Args),
     /// Show NUMA nodes, GPUs, network adapters and DMA engines, and what lies between them.
     Topo(topo::Args),
     /// Show where each rank of the running jobs is, and which one is behind.
@@ -60,6 +63,7 @@ fn main() -> ExitCode {
         Command::Bench(args) => bench::run(&args),
         Command::Plan(args) => plan::run(&args),
         Command::Info(args) => info::run(&args),
+        Command::Doctor(args) => doctor::run(&args),
         Command::Topo(args) => topo::run(&args),
         Command::Status(args) => status::run(&args),
         Command::Top(args) => top::run(&args),

@@ -42,6 +42,13 @@ pub(crate) fn say(line: std::fmt::Arguments<'_>) {
     let _ = writeln!(io::stderr(), "{line}");
 }
 
+/// A text that others wrote, with what would change the terminal made visible.
+pub(crate) fn printable(text: &str) -> String {
+    text.chars()
+        .flat_map(|c| if c.is_control() { c.escape_debug().collect() } else { vec![c] })
+        .collect()
+}
+
 fn output_closed(error: &(dyn Error + 'static)) -> bool {
     error.downcast_ref().is_some_and(|OutputError(io)| io.kind() == io::ErrorKind::BrokenPipe)
 }

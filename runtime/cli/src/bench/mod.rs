@@ -23,6 +23,7 @@ use stepccl::{Communicator, Config, Secret};
 
 pub(crate) use args::Args;
 use case::Case;
+pub(crate) use needs::files_needed;
 use progress::Progress;
 use report::Report;
 

@@ -53,9 +53,14 @@ fn bytes(args: &Args, config: &Config) -> u64 {
     buffers.max().unwrap_or(0).saturating_add(staging).saturating_add(ranks * PROCESS_BYTES)
 }
 
+/// Files that a process of so many ranks has open.
+pub(crate) fn files_needed(ranks: u32) -> u64 {
+    FILES + FILES_A_PEER * u64::from(ranks)
+}
+
 /// Let ranks, which inherit the limit, open as many files as they have peers.
 fn files(ranks: u32) -> Result<(), BadArguments> {
-    let needed = FILES + FILES_A_PEER * u64::from(ranks);
+    let needed = files_needed(ranks);
     // Where the limit is not told, opening will tell.
     let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE) else { return Ok(()) };
     if soft >= needed {
