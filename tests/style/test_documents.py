@@ -49,6 +49,47 @@ def test_each_named_path_exists(document):
     assert not missing, f"{document} names what is not there: {missing}"
 
 
+def anchors(document: str) -> set[str]:
+    """The anchors of the headings, as GitHub makes them."""
+    found: set[str] = set()
+    for title in re.findall(r"^#+ +(.+?)\s*$", outside_blocks(document), re.M):
+        words = re.sub(r"[^\w\- ]", "", re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", title).lower())
+        anchor = words.replace(" ", "-")
+        found.add(next(a for n in range(99) if (a := f"{anchor}-{n}" if n else anchor) not in found))
+    return found
+
+
+def outside_blocks(document: str) -> str:
+    return re.sub(r"^ *```.*?^ *```", "", document, flags=re.M | re.S)
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=str)
+def test_each_link_leads_somewhere(document):
+    """Relative links name tracked files, and anchors headings of them."""
+    broken = []
+    for link in re.findall(r"\]\(([^)\s]+)\)", outside_blocks(text(document))):
+        if "://" in link or link.startswith("mailto:"):
+            continue
+        name, _, anchor = link.partition("#")
+        target = (ROOT / document.parent / name).resolve() if name else ROOT / document
+        if not target.exists() or (anchor and anchor not in anchors(target.read_text())):
+            broken.append(link)
+    assert not broken, f"{document}: {broken}"
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=str)
+def test_each_named_page_exists(document):
+    """A page that is named without its folder is one of Documentation."""
+    pages = set(re.findall(r"(?<![\w/`.*-])([a-z-]+\.md)\b", outside_blocks(text(document))))
+    missing = [p for p in pages if not (ROOT / "Documentation" / p).exists()]
+    assert not missing, f"{document} names pages that are not there: {missing}"
+
+
+def test_the_anchors_are_those_of_github():
+    document = "# A page\n## Errors, and `code`\n## Errors, and `code`\n```\n# no heading\n```\n"
+    assert anchors(document) == {"a-page", "errors-and-code", "errors-and-code-1"}
+
+
 def test_there_are_documents():
     assert Path("README.md") in DOCUMENTS
 

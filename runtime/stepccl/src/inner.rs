@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use stepccl_engine::{Meter, Wake};
 
-use crate::error::{Error, OperationName};
+use crate::error::{Error, OperationName, With};
 use crate::flight::Flight;
 use crate::progress::{Abort, Patience, Progress, Ran};
 use crate::task::{Entry, Identity, Task};
@@ -438,7 +438,11 @@ impl Inner {
     /// The error of a wait whose own limit was over.
     pub fn wait_is_over(&self, lane: usize, identity: &Identity, waited: Duration) -> Error {
         // Who drives knows; it is asked only where that takes no time.
-        let waiting_for = self.try_progress().map(|p| p.waited_for(lane)).unwrap_or_default();
+        let mut waiting_for = self.try_progress().map(|p| p.waited_for(lane)).unwrap_or_default();
+        // Another thread drives it, or it has not gone to sleep yet.
+        if let (true, Some(With::Peer(peer))) = (waiting_for.0.is_empty(), identity.with) {
+            waiting_for.0.push(peer);
+        }
         Error::Timeout {
             operation: Box::new(OperationName {
                 communicator: self.name.clone(),
