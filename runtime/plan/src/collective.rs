@@ -118,6 +118,31 @@ impl Collective {
         matches!(self, Self::AllReduce | Self::Reduce { .. } | Self::ReduceScatter)
     }
 
+    /// Whether an input has a block for each rank, where there is an input.
+    #[must_use]
+    pub const fn splits_input(self) -> bool {
+        matches!(self, Self::ReduceScatter | Self::AllToAll | Self::Scatter { .. })
+    }
+
+    /// Block of every input that is meant for `rank`.
+    #[must_use]
+    pub const fn block_for(self, rank: u32) -> u32 {
+        if self.splits_input() { rank } else { 0 }
+    }
+
+    /// Whether `rank` gets something from `from`, another rank; in a barrier, that it has called.
+    #[must_use]
+    pub const fn reads(self, rank: u32, from: u32) -> bool {
+        if rank == from {
+            return false;
+        }
+        match self {
+            Self::Broadcast { root } | Self::Scatter { root } => from == root,
+            Self::Reduce { root } | Self::Gather { root } => rank == root,
+            _ => true,
+        }
+    }
+
     /// Number of blocks `rank` must give as input.
     #[must_use]
     pub const fn input_blocks(self, rank: u32, ranks: u32) -> u32 {

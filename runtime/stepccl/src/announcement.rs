@@ -22,7 +22,7 @@ pub(crate) const fn announcement_bytes(ranks: u32) -> usize {
 /// The posts of one collective.
 #[derive(Debug)]
 pub(crate) struct Announcement {
-    called: Called,
+    pub called: Called,
     /// Number of the post of stage 0, once that is made.
     first: u64,
     stages: u64,
@@ -47,8 +47,7 @@ impl Announcement {
         block_bytes: usize,
         cx: &mut Context,
     ) -> Result<bool, EngineError> {
-        if let Some(wait) = cx.posts.room(cx.engine.as_ref())? {
-            cx.waits.push(wait);
+        if !cx.has_room()? {
             return Ok(false);
         }
         let pieces = memory.ranges_mut(blocks, block_bytes);

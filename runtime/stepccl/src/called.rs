@@ -27,9 +27,7 @@ impl Called {
         let count = if moves { call.count as u64 } else { 0 };
         Self([kind | dtype << 8 | op << 16 | root << 32, count])
     }
-}
 
-impl Called {
     /// Codes of the collective, the type and the operation; 0: none. A code is a place in the list
     /// of all, counted from 1.
     pub const fn codes(self) -> [u8; 3] {

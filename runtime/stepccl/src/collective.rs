@@ -133,8 +133,7 @@ impl CollectiveTask {
 
     /// Tell the others what is called; false where there is no room yet.
     fn post(&mut self, cx: &mut Context) -> Result<bool, EngineError> {
-        if let Some(wait) = cx.posts.room(cx.engine.as_ref())? {
-            cx.waits.push(wait);
+        if !cx.has_room()? {
             return Ok(false);
         }
         let (called, number) = (Called::of(&self.sides.call), cx.posts.take());

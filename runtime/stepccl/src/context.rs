@@ -161,6 +161,13 @@ impl Context {
         self.waits.push(Await { rank, sign: Sign::Flag { flag, value }, lane: 0 });
     }
 
+    /// Whether the next post of collectives can be made; what it waits for is noted otherwise.
+    pub fn has_room(&mut self) -> Result<bool, EngineError> {
+        let wait = self.posts.room(self.engine.as_ref())?;
+        self.waits.extend(wait);
+        Ok(wait.is_none())
+    }
+
     pub fn wait_for_post(&mut self, rank: u32, number: u64) {
         self.waits.push(Await { rank, sign: Sign::Post(number), lane: 0 });
     }

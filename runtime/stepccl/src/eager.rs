@@ -27,10 +27,8 @@ pub(crate) struct EagerTask {
 /// Bytes of data that a rank posts at most.
 pub(crate) const fn posted_bytes(collective: Collective, block_bytes: usize, ranks: u32) -> usize {
     match collective {
-        Collective::ReduceScatter | Collective::AllToAll | Collective::Scatter { .. } => {
-            block_bytes.saturating_mul(ranks as usize)
-        }
         Collective::Barrier => 0,
+        _ if collective.splits_input() => block_bytes.saturating_mul(ranks as usize),
         _ => block_bytes,
     }
 }
@@ -52,16 +50,13 @@ impl EagerTask {
     pub fn advance(&mut self, cx: &mut Context) -> Result<Advance, Failure> {
         let number = match self.number {
             Some(number) => number,
-            None => match cx.posts.room(cx.engine.as_ref())? {
-                Some(wait) => {
-                    cx.waits.push(wait);
-                    return Ok(Advance::Idle);
-                }
-                None => self.post(cx)?,
-            },
+            None if cx.has_room()? => self.post(cx)?,
+            None => return Ok(Advance::Idle),
         };
         while self.at < cx.ranks {
-            if self.needs(self.at, cx.rank) && !self.is_there(self.at, number, cx)? {
+            if self.call.collective.reads(cx.rank, self.at)
+                && !self.is_there(self.at, number, cx)?
+            {
                 self.note_missing(number, cx)?;
                 return Ok(Advance::Idle);
             }
@@ -90,18 +85,6 @@ impl EagerTask {
         Ok(number)
     }
 
-    /// Whether this rank cannot end before it has seen the post of `rank`.
-    const fn needs(&self, rank: u32, own: u32) -> bool {
-        if rank == own {
-            return false;
-        }
-        match self.call.collective {
-            Collective::Broadcast { root } | Collective::Scatter { root } => rank == root,
-            Collective::Reduce { root } | Collective::Gather { root } => own == root,
-            _ => true,
-        }
-    }
-
     fn is_there(&mut self, rank: u32, number: u64, cx: &mut Context) -> Result<bool, Failure> {
         let mut looks = 0;
         loop {
@@ -125,7 +108,7 @@ impl EagerTask {
     /// Note all posts that are waited for, so that an error names every rank that is missing.
     fn note_missing(&self, number: u64, cx: &mut Context) -> Result<(), EngineError> {
         for rank in self.at..cx.ranks {
-            if self.needs(rank, cx.rank)
+            if self.call.collective.reads(cx.rank, rank)
                 && cx.engine.look(rank, Board::Collective, number)? == Look::Absent
             {
                 cx.wait_for_post(rank, number);
@@ -151,15 +134,9 @@ impl EagerTask {
         if bytes == 0 || outputs == 0 {
             return Ok(());
         }
-        // Where each rank posts a block for every rank, this rank's is meant.
-        let offset = match collective {
-            Collective::ReduceScatter | Collective::AllToAll | Collective::Scatter { .. } => {
-                cx.rank as usize * bytes
-            }
-            _ => 0,
-        };
+        let mine = collective.block_for(cx.rank);
+        let offset = mine as usize * bytes;
         if collective.reduces() {
-            let mine = if offset > 0 { cx.rank } else { 0 };
             let (Some(dst), Some(own)) = (output.block(0, bytes), input.block(mine, bytes)) else {
                 return Ok(());
             };

@@ -133,13 +133,13 @@ impl Inner {
             }
         }
         let state = Arc::new(WorkState::default());
-        self.enqueue(Entry {
+        self.enqueue([Entry {
             lane,
             task,
             identity,
             state: Arc::clone(&state),
             keep: Keep::default(),
-        });
+        }]);
         self.wait_to_the_end(&state)
     }
 
@@ -160,7 +160,7 @@ impl Inner {
             lane: entry.lane,
             identity: entry.identity,
         };
-        self.enqueue(entry);
+        self.enqueue([entry]);
         self.spawn_worker();
         self.kick_worker();
         work
@@ -168,7 +168,7 @@ impl Inner {
 
     /// Run operations that share `state`, at the same time where their lanes differ.
     pub fn run_all(&self, entries: Vec<Entry>, state: &Arc<WorkState>) -> Outcome {
-        self.enqueue_all(entries);
+        self.enqueue(entries);
         self.wait_to_the_end(state)
     }
 
@@ -180,33 +180,25 @@ impl Inner {
         lane: usize,
         identity: Identity,
     ) -> Work {
-        self.enqueue_all(entries);
+        self.enqueue(entries);
         self.spawn_worker();
         self.kick_worker();
         Work { inner: Arc::clone(self), state, lane, identity }
     }
 
     /// Nothing of another thread comes between `entries`.
-    fn enqueue_all(&self, mut entries: Vec<Entry>) {
+    fn enqueue(&self, entries: impl IntoIterator<Item = Entry>) {
         let now = Instant::now();
-        entries.iter_mut().for_each(|entry| entry.identity.started = Some(now));
-        entries.iter().for_each(|entry| self.flight.queues(entry));
-        let count = entries.len();
+        let mut inbox = lock(&self.inbox);
+        let before = inbox.len();
+        inbox.extend(entries.into_iter().map(|mut entry| {
+            entry.identity.started.get_or_insert(now);
+            self.flight.queues(&entry);
+            entry
+        }));
+        let count = inbox.len() - before;
         self.unfinished.fetch_add(count, Ordering::AcqRel);
-        let mut inbox = lock(&self.inbox);
-        inbox.append(&mut entries);
         self.queued.fetch_add(count, Ordering::AcqRel);
-        drop(inbox);
-        self.waker.wake();
-    }
-
-    fn enqueue(&self, mut entry: Entry) {
-        entry.identity.start();
-        self.flight.queues(&entry);
-        self.unfinished.fetch_add(1, Ordering::AcqRel);
-        let mut inbox = lock(&self.inbox);
-        inbox.push(entry);
-        self.queued.fetch_add(1, Ordering::AcqRel);
         drop(inbox);
         self.waker.wake();
     }

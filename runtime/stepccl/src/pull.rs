@@ -67,8 +67,8 @@ pub(crate) const fn can_pull(collective: Collective) -> bool {
 
 impl PullTask {
     /// What was called.
-    pub fn called(&self) -> Called {
-        Called::of(&self.call)
+    pub const fn called(&self) -> Called {
+        self.announcement.called
     }
 
     /// # Safety
@@ -112,7 +112,7 @@ impl PullTask {
                     self.stage = Stage::Readers(0);
                 }
                 Stage::Readers(rank) if rank < cx.ranks => {
-                    if self.is_read_by(rank, cx.rank)
+                    if self.call.collective.reads(rank, cx.rank)
                         && !self.announcement.is_there(rank, READ, cx)?
                     {
                         self.announcement.wait(rank, READ, cx);
@@ -130,10 +130,7 @@ impl PullTask {
     fn note_blocks(&mut self, own: u32, ranks: u32) {
         let Call { collective, output, .. } = &self.call;
         let outputs = collective.output_blocks(own, ranks);
-        let index = match collective {
-            Collective::AllToAll | Collective::Scatter { .. } => own,
-            _ => 0,
-        };
+        let index = collective.block_for(own);
         let bytes = self.call.block_bytes();
         let root = collective.root().filter(|_| outputs == 1);
         for step in 0..outputs {
@@ -195,17 +192,5 @@ impl PullTask {
             return Ok(None);
         }
         Ok(Some(self.announcement.locate(block.from, INPUTS, block.index, bytes, cx)?))
-    }
-
-    /// Whether `reader` reads from this rank.
-    const fn is_read_by(&self, reader: u32, own: u32) -> bool {
-        if reader == own {
-            return false;
-        }
-        match self.call.collective {
-            Collective::Broadcast { root } | Collective::Scatter { root } => own == root,
-            Collective::Gather { root } => reader == root,
-            _ => true,
-        }
     }
 }

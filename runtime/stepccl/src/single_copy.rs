@@ -110,11 +110,12 @@ pub(crate) fn probe(
     let mut verdict = Ok(());
     let mut figures = (Duration::ZERO, 0.0);
     for (rank, note) in (0..).zip(&notes).filter(|(rank, _)| *rank != mesh.rank) {
-        let tried = words(note.as_deref()).ok_or_else(|| format!("rank {rank} sent no address"));
+        let tried =
+            note.as_deref().and_then(words).ok_or_else(|| format!("rank {rank} sent no address"));
         verdict = verdict.and(tried.and_then(|theirs| try_rank(engine, rank, theirs)));
     }
     if mesh.rank == 0
-        && let Some([small, _, large]) = notes.get(1).and_then(|n| words(n.as_deref()))
+        && let Some([small, _, large]) = notes.get(1).and_then(|n| words(n.as_deref()?))
         && verdict.is_ok()
     {
         match measure(engine, small, large) {
@@ -147,14 +148,11 @@ fn decide<'a>(reports: impl Iterator<Item = (usize, &'a [u8])>) -> SingleCopy {
     let mut works = SingleCopy::Off("no rank reported".to_owned());
     for (rank, report) in reports {
         match report {
-            [1, figures @ ..] if figures.len() == 16 => {
+            [1, figures @ ..] if let Some([latency, rate]) = words(figures) => {
                 if rank == 0 {
-                    let word = |at: usize| {
-                        figures[at..at + 8].iter().rev().fold(0, |w, b| w << 8 | u64::from(*b))
-                    };
                     works = SingleCopy::Works {
-                        latency: Duration::from_nanos(word(0)),
-                        bytes_per_second: f64::from_bits(word(8)),
+                        latency: Duration::from_nanos(latency),
+                        bytes_per_second: f64::from_bits(rate),
                     };
                 }
             }
@@ -170,10 +168,11 @@ fn decide<'a>(reports: impl Iterator<Item = (usize, &'a [u8])>) -> SingleCopy {
     works
 }
 
-fn words(note: Option<&[u8]>) -> Option<[u64; 3]> {
-    let note: &[u8; 24] = note?.try_into().ok()?;
-    let word = |at: usize| note[at..at + 8].iter().rev().fold(0, |w, b| w << 8 | u64::from(*b));
-    Some([word(0), word(8), word(16)])
+/// The numbers of a message of so many.
+fn words<const N: usize>(message: &[u8]) -> Option<[u64; N]> {
+    let (words, []) = message.as_chunks::<8>() else { return None };
+    let words: &[[u8; 8]; N] = words.try_into().ok()?;
+    Some(words.map(u64::from_le_bytes))
 }
 
 fn try_rank(engine: &mut dyn Engine, rank: u32, theirs: [u64; 3]) -> Result<(), String> {
