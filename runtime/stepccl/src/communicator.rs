@@ -18,7 +18,7 @@ use crate::pull::can_pull;
 use crate::request::{AnyMessage, Message, Request};
 use crate::single_copy::SingleCopy;
 use crate::stats::Stats;
-use crate::task::{COLLECTIVES, Entry, Identity, Task, recv_lane, send_lane};
+use crate::task::{COLLECTIVES, Identity, Member, Task, recv_lane, send_lane};
 use crate::way::Way;
 use crate::work::{Keep, Outcome, Work, WorkState};
 use crate::{Call, Config, Error, logging};
@@ -219,13 +219,13 @@ impl Communicator {
         &self,
         call: Call,
         timeout: Option<Duration>,
-    ) -> Result<(usize, Task, Identity), Error> {
+    ) -> Result<Member, Error> {
         call.check(self.rank(), self.ranks())?;
         let (way, identity) = self.prepare(&call, timeout)?;
         // SAFETY:
         // - The callers of this function promise that the memory outlives the task.
         let task = unsafe { Task::of_call(call, way) };
-        Ok((COLLECTIVES, task, identity))
+        Ok(Member { lane: COLLECTIVES, task, identity })
     }
 
     fn message(
@@ -233,7 +233,7 @@ impl Communicator {
         direction: Direction,
         message: Message,
         timeout: Option<Duration>,
-    ) -> Result<(usize, Task, Identity), Error> {
+    ) -> Result<Member, Error> {
         message.check(self.rank(), self.ranks())?;
         check_timeout(timeout)?;
         let Message { peer, tag, memory, bytes } = message;
@@ -253,7 +253,7 @@ impl Communicator {
         // SAFETY:
         // - The callers of this function promise that the memory outlives the task.
         let task = unsafe { PairTask::new(direction, peer, tag, memory, bytes) };
-        Ok((lane, Task::Pair(task), identity))
+        Ok(Member { lane, task: Task::Pair(task), identity })
     }
 
     /// Make a request of one operation ready.
@@ -261,7 +261,7 @@ impl Communicator {
         &self,
         request: Request,
         timeout: Option<Duration>,
-    ) -> Result<(usize, Task, Identity), Error> {
+    ) -> Result<Member, Error> {
         match request {
             Request::Collective(call) => self.collective(call, timeout),
             Request::Send(message) => self.message(Direction::Send, message, timeout),
@@ -291,8 +291,7 @@ impl Communicator {
             // - The caller promises the same.
             return unsafe { self.run_several(request, timeout) }.map(drop);
         }
-        let (lane, task, identity) = self.accept(request, timeout)?;
-        self.inner.run(lane, task, identity)
+        self.inner.run([self.accept(request, timeout)?])
     }
 
     /// Receive from whichever rank sends first; returns which rank that was.
@@ -341,9 +340,8 @@ impl Communicator {
             // - The caller promises the same.
             return unsafe { self.start_several(request, timeout, keep) };
         }
-        let (lane, task, identity) = self.accept(request, timeout)?;
         let state = Arc::new(WorkState::default());
-        Ok(self.inner.start(Entry { lane, task, identity, state, keep }))
+        Ok(self.inner.start(self.accept(request, timeout)?.queued(&state, keep)))
     }
 }
 

@@ -148,7 +148,8 @@ pub(crate) fn connect(
         engine: engine.name(),
     };
     let flight = Flight::new(owner, config.flight_records, engine.meter());
-    let context = Context::new(engine, rank, ranks, geometry, staging);
+    let mut context = Context::new(engine, rank, ranks, geometry, staging);
+    context.pull_from = single_copy.least_bytes();
     let mut progress = Progress::new(context, name.to_owned(), Arc::clone(&abort));
     progress.flight = Arc::new(flight);
     Ok(Connected {

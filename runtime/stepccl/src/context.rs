@@ -62,6 +62,8 @@ pub(crate) struct Context {
     pub taken: Box<[u64]>,
     /// Posts of messages.
     pub pairs: Pairs,
+    /// Messages of at least so many bytes are read where they lie.
+    pub pull_from: usize,
     /// Receives that have not met their message.
     pub receives: Receives,
     /// Scratch of packed collectives, for the next one.
@@ -98,6 +100,7 @@ impl Context {
             sent: vec![0; ranks as usize].into(),
             taken: vec![0; ranks as usize].into(),
             pairs,
+            pull_from: usize::MAX,
             receives: Receives::new(ranks),
             scratch: Scratch::default(),
             sources: Vec::new(),

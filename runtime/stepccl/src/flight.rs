@@ -12,7 +12,7 @@ use crate::Error;
 use crate::called;
 use crate::error::With;
 use crate::rounds::Await;
-use crate::task::{COLLECTIVES, Entry, Identity, Task};
+use crate::task::{COLLECTIVES, Entry, Identity, Member, Task};
 
 /// Line of a note that holds the number of a job.
 const LINE: &str = "job=";
@@ -89,14 +89,15 @@ impl Flight {
 
     /// An operation runs at once on the thread that called it.
     #[inline]
-    pub fn runs(&self, lane: usize, task: &Task, identity: &Identity) {
+    pub fn runs(&self, member: &Member) {
         if self.recorder.is_on() {
-            let called =
-                Called { is_next_collective: lane == COLLECTIVES, ..called(task, identity) };
+            let Member { lane, task, identity } = member;
+            let is_next_collective = *lane == COLLECTIVES;
+            let called = Called { is_next_collective, ..called(task, identity) };
             match task {
                 Task::Collective(_) => {
                     self.recorder.called(&called);
-                    self.starts(lane, task, identity);
+                    self.starts(*lane, task, identity);
                 }
                 _ => self.recorder.called_and_started(&called),
             }

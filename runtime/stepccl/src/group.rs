@@ -16,13 +16,10 @@ use crate::packed::{Calls, PackedTask};
 use crate::packing::{Shape, runs};
 use crate::request::{Message, Request};
 use crate::slices;
-use crate::task::{COLLECTIVES, Entry, Identity, Task, any_lane, send_lane};
+use crate::task::{COLLECTIVES, Identity, Member, Task, any_lane, send_lane};
 use crate::uneven::Piece;
 use crate::work::{Keep, Outcome, Work, WorkState};
 use crate::{Call, Communicator, Element, Error};
-
-/// A part of a group that is ready to be queued.
-type Member = (usize, Task, Identity);
 
 /// Operations made ready, and what messages about all of them say.
 struct Members {
@@ -47,10 +44,13 @@ impl Communicator {
     ///
     /// As [`run`](Self::run): the first that went wrong. Where a request is refused, none starts.
     pub unsafe fn run_group(&self, requests: Vec<Request>, timeout: Option<Duration>) -> Outcome {
+        if requests.iter().all(Request::is_message) {
+            return self.inner.run(self.messages(requests, timeout)?);
+        }
         // SAFETY:
         // - The caller promises the same until this returns, which is when all have ended.
-        let Members { members, state, .. } = unsafe { self.members("group", requests, timeout) }?;
-        self.run_members(members, &state)
+        let Members { members, .. } = unsafe { self.members("group", requests, timeout) }?;
+        self.run_members(members)
     }
 
     /// Start `requests` as one; the handle tells when all of them have ended.
@@ -94,7 +94,7 @@ impl Communicator {
         // SAFETY:
         // - The caller promises the same until this returns, which is when all have ended.
         let Members { members, state, .. } = unsafe { self.members(name, vec![request], timeout) }?;
-        self.run_members(members, &state)?;
+        self.run_members(members)?;
         Ok(state.source())
     }
 
@@ -116,15 +116,23 @@ impl Communicator {
         Ok(self.start_members(members, keep))
     }
 
-    fn run_members(&self, members: Vec<Member>, state: &Arc<WorkState>) -> Outcome {
+    /// Check messages, then make them ready.
+    fn messages(
+        &self,
+        requests: Vec<Request>,
+        timeout: Option<Duration>,
+    ) -> Result<Vec<Member>, Error> {
+        check_timeout(timeout)?;
+        self.check(&requests)?;
+        requests.into_iter().map(|request| self.accept(request, timeout)).collect()
+    }
+
+    fn run_members(&self, members: Vec<Member>) -> Outcome {
         // One behind the other anyway: without a queue, each is as fast as alone.
-        if members.iter().all(|(lane, ..)| *lane == COLLECTIVES) {
-            return members
-                .into_iter()
-                .try_for_each(|(lane, task, identity)| self.inner.run(lane, task, identity));
+        if members.iter().all(|member| member.lane == COLLECTIVES) {
+            return members.into_iter().try_for_each(|member| self.inner.run([member]));
         }
-        let keeps = Keep::default().shared(members.len());
-        self.inner.run_all(entries(members, keeps, state), state)
+        self.inner.run(members)
     }
 
     fn start_members(&self, members: Members, keep: Keep) -> Work {
@@ -133,7 +141,8 @@ impl Communicator {
             state.finish(Ok(())).call();
         }
         let keeps = keep.shared(members.len());
-        self.inner.start_all(entries(members, keeps, &state), Arc::clone(&state), lane, identity)
+        let entries = members.into_iter().zip(keeps).map(|(m, keep)| m.queued(&state, keep));
+        self.inner.start_all(entries, Arc::clone(&state), lane, identity)
     }
 
     /// Check all requests, then make them ready.
@@ -170,28 +179,32 @@ impl Communicator {
             // - As above.
             members.push(unsafe { self.piece(piece, timeout, &state) }?);
         }
-        let bytes = members.iter().map(|(_, _, identity)| identity.bytes).sum();
-        let lane = members.first().map_or(COLLECTIVES, |(lane, ..)| *lane);
+        let bytes = members.iter().map(|member| member.identity.bytes).sum();
+        let lane = members.first().map_or(COLLECTIVES, |member| member.lane);
         let identity = match &members[..] {
-            [(_, _, identity)] => *identity,
-            [(_, _, first), ..] => Identity { name, bytes, with: None, tag: 0, ..*first },
+            [only] => only.identity,
+            [first, ..] => Identity { name, bytes, with: None, tag: 0, ..first.identity },
             [] => self.identity(name, 0, None, 0, timeout),
         };
         Ok(Members { members, state, lane, identity })
     }
 
+    /// Refuse requests that cannot be right.
+    fn check(&self, requests: &[Request]) -> Result<(), Error> {
+        let (rank, ranks) = (self.rank(), self.ranks());
+        requests.iter().try_for_each(|request| match request {
+            Request::Collective(call) => call.check(rank, ranks),
+            Request::Send(message) | Request::Recv(message) => message.check(rank, ranks),
+            Request::RecvAny(message) => message.check(ranks),
+            // Checked where it is taken to pieces.
+            Request::Uneven(_) => Ok(()),
+        })
+    }
+
     /// Check `requests`; returns the collectives, in order, and what else they are made of.
     fn sort(&self, requests: Vec<Request>) -> Result<(Vec<Request>, Vec<Piece>), Error> {
         let (rank, ranks) = (self.rank(), self.ranks());
-        for request in &requests {
-            match request {
-                Request::Collective(call) => call.check(rank, ranks)?,
-                Request::Send(message) | Request::Recv(message) => message.check(rank, ranks)?,
-                Request::RecvAny(message) => message.check(ranks)?,
-                // Checked where it is taken to pieces.
-                Request::Uneven(_) => {}
-            }
-        }
+        self.check(&requests)?;
         if requests.iter().all(|request| request.as_call().is_some()) {
             return Ok((requests, Vec::new()));
         }
@@ -234,7 +247,7 @@ impl Communicator {
         // SAFETY:
         // - The caller promises that the memory outlives the task.
         let task = unsafe { PackedTask::new(calls, count, way) };
-        Ok((COLLECTIVES, Task::Packed(task), identity))
+        Ok(Member { lane: COLLECTIVES, task: Task::Packed(task), identity })
     }
 
     /// # Safety
@@ -255,7 +268,7 @@ impl Communicator {
                 // - The caller promises that the memory outlives the task.
                 let task =
                     unsafe { AnyTask::new(message.tag, message.memory, message.bytes, state) };
-                Ok((any_lane(self.ranks()), Task::Any(task), identity))
+                Ok(Member { lane: any_lane(self.ranks()), task: Task::Any(task), identity })
             }
             Piece::Request(request) => self.accept(request, timeout),
             Piece::Local { from, to, bytes } => {
@@ -263,7 +276,7 @@ impl Communicator {
                 // SAFETY:
                 // - As above.
                 let task = unsafe { LocalTask::new(from, to, bytes) };
-                Ok((send_lane(self.rank()), Task::Local(task), identity))
+                Ok(Member { lane: send_lane(self.rank()), task: Task::Local(task), identity })
             }
         }
     }
@@ -277,17 +290,6 @@ fn name_of(request: &Request) -> &'static str {
         Request::RecvAny(_) => "recv_any",
         Request::Uneven(call) => call.name(),
     }
-}
-
-fn entries(members: Vec<Member>, keeps: Vec<Keep>, state: &Arc<WorkState>) -> Vec<Entry> {
-    let entry = |((lane, task, identity), keep): (Member, Keep)| Entry {
-        lane,
-        task,
-        identity,
-        state: Arc::clone(state),
-        keep,
-    };
-    members.into_iter().zip(keeps).map(entry).collect()
 }
 
 /// Operations on slices that run as one, see [`Communicator::run_group`].

@@ -12,8 +12,8 @@ use stepccl_engine::{Meter, Wake};
 
 use crate::error::{Error, OperationName, With};
 use crate::flight::Flight;
-use crate::progress::{Abort, Patience, Progress, Ran};
-use crate::task::{Entry, Identity, Task};
+use crate::progress::{Abort, FEW, Patience, Progress, Ran};
+use crate::task::{Entry, Identity, Member, Task};
 use crate::work::{Called, Ended, Keep, Outcome, Work, WorkState};
 
 /// Longest sleep of a thread that waits while another one drives. Who stops driving wakes it; this
@@ -98,48 +98,42 @@ impl Inner {
         }
     }
 
-    /// Run an operation on this thread to its end.
-    pub fn run(&self, lane: usize, mut task: Task, mut identity: Identity) -> Outcome {
+    /// Run operations on this thread to their end, at the same time where their lanes differ.
+    pub fn run<M>(&self, mut members: M) -> Outcome
+    where
+        M: AsMut<[Member]> + IntoIterator<Item = Member>,
+    {
         if self.queued.load(Ordering::Acquire) == 0
+            && need_no_queue(members.as_mut())
             && let Some(mut progress) = self.try_progress()
             && progress.is_empty()
         {
             if let Some(error) = progress.broken() {
                 return Err(error);
             }
-            self.flight.runs(lane, &task, &identity);
-            match progress.run(&mut task, &mut identity, self.patience, &self.queued) {
+            members.as_mut().iter().for_each(|member| self.flight.runs(member));
+            let left = match progress.run(members.as_mut(), self.patience, &self.queued) {
                 Ran::Ended(outcome) => {
-                    self.flight.ends(&identity, outcome.is_ok());
                     drop(progress);
                     self.hand_over();
                     return outcome;
                 }
-                Ran::Interrupted => {
-                    // It was first: it goes into its lane before the inbox is emptied.
-                    let state = Arc::new(WorkState::default());
-                    self.unfinished.fetch_add(1, Ordering::AcqRel);
-                    identity.start();
-                    progress.add(Entry {
-                        lane,
-                        task,
-                        identity,
-                        state: Arc::clone(&state),
-                        keep: Keep::default(),
-                    });
-                    drop(progress);
-                    return self.wait_to_the_end(&state);
+                Ran::Interrupted(left) => left,
+            };
+            // They were first: they go into their lanes before the inbox is emptied.
+            let state = Arc::new(WorkState::of_group(left.count()));
+            self.unfinished.fetch_add(left.count(), Ordering::AcqRel);
+            for (at, mut member) in members.into_iter().enumerate() {
+                if left.has(at) {
+                    member.identity.start();
+                    progress.add(member.queued(&state, Keep::default()));
                 }
             }
+            drop(progress);
+            return self.wait_to_the_end(&state);
         }
-        let state = Arc::new(WorkState::default());
-        self.enqueue([Entry {
-            lane,
-            task,
-            identity,
-            state: Arc::clone(&state),
-            keep: Keep::default(),
-        }]);
+        let state = Arc::new(WorkState::of_group(members.as_mut().len()));
+        self.enqueue(members.into_iter().map(|m| m.queued(&state, Keep::default())));
         self.wait_to_the_end(&state)
     }
 
@@ -166,16 +160,10 @@ impl Inner {
         work
     }
 
-    /// Run operations that share `state`, at the same time where their lanes differ.
-    pub fn run_all(&self, entries: Vec<Entry>, state: &Arc<WorkState>) -> Outcome {
-        self.enqueue(entries);
-        self.wait_to_the_end(state)
-    }
-
     /// Start operations that share a state; `lane` and `identity` are for messages about all.
     pub fn start_all(
         self: &Arc<Self>,
-        entries: Vec<Entry>,
+        entries: impl IntoIterator<Item = Entry>,
         state: Arc<WorkState>,
         lane: usize,
         identity: Identity,
@@ -186,7 +174,7 @@ impl Inner {
         Work { inner: Arc::clone(self), state, lane, identity }
     }
 
-    /// Nothing of another thread comes between `entries`.
+    /// Put entries into the inbox; nothing of another thread comes between them.
     fn enqueue(&self, entries: impl IntoIterator<Item = Entry>) {
         let now = Instant::now();
         let mut inbox = lock(&self.inbox);
@@ -451,6 +439,19 @@ impl Inner {
             running: true,
         }
     }
+}
+
+/// Whether operations may run without a queue: none waits for its turn behind another, and none
+/// takes what another one is there for.
+fn need_no_queue(members: &[Member]) -> bool {
+    if let [only] = members {
+        return !matches!(only.task, Task::Any(_));
+    }
+    members.len() <= FEW
+        && members.iter().enumerate().all(|(i, member)| {
+            matches!(member.task, Task::Pair(_))
+                && members[..i].iter().all(|before| before.lane != member.lane)
+        })
 }
 
 /// One thread more that waits, while this lives.

@@ -2,8 +2,10 @@
 //!
 //! The sender fills slots and raises `sent`, the receiver empties them and raises `taken`. Each
 //! message is announced by a post with its tag and length, so that a receive of another size or tag
-//! is an error and not wrong data; a short one is in its post and needs no slot. Where the engine
-//! has no boards, the first slot of a message begins with a header instead.
+//! is an error and not wrong data; a short one is in its post and needs no slot. Where ranks may read
+//! one another's memory, the post of a long one says where it lies: the receiver reads it there, and
+//! the sender waits until it has. Where the engine has no boards, the first slot of a message begins
+//! with a header instead.
 
 use stepccl_engine::{
     Board, EngineError, Look, Operation, Part, PartMut, RegionId, Submission, Token, UserMemory,
@@ -14,6 +16,7 @@ use crate::any::Receives;
 use crate::context::{Advance, Context, Failure};
 use crate::geometry::{HEADER_BYTES, STREAMING_BYTES};
 use crate::header::Header;
+use crate::pull::TURN_BYTES;
 
 /// Which way a message goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +49,16 @@ pub(crate) struct PairTask {
 //   `Engine::register`, which does not depend on the thread.
 unsafe impl Send for PairTask {}
 
+/// How a message that is announced by a post travels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    /// In the post itself.
+    Post,
+    /// The receiver reads it in the sender's process.
+    Pull,
+    Slots,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     New,
@@ -61,6 +74,10 @@ enum Stage {
     },
     /// The slot is done.
     Tell,
+    /// What is left is to be read at this address in the sender's process.
+    Pull(u64),
+    /// The receiver is to read the message, whose post has this number.
+    Read(u64),
 }
 
 impl PairTask {
@@ -159,8 +176,28 @@ impl PairTask {
                         self.end(cx);
                         return Ok(Advance::Done);
                     }
-                    self.start(cx)?;
-                    self.stage = Stage::Slot;
+                    if self.stage == Stage::Post {
+                        self.start(cx)?;
+                        self.stage = Stage::Slot;
+                    }
+                }
+                Stage::Pull(address) => {
+                    self.pull(address, cx)?;
+                    if self.moved_bytes < self.bytes {
+                        // Others get their turn.
+                        return Ok(Advance::Moved);
+                    }
+                    self.tell_read(true, cx)?;
+                    self.end(cx);
+                    return Ok(Advance::Done);
+                }
+                Stage::Read(number) => {
+                    let flag = cx.geometry.read_flag(cx.rank);
+                    if cx.engine.flag(self.peer, flag)? <= number {
+                        cx.wait_for(self.peer, flag, number + 1);
+                        return Ok(if moved { Advance::Moved } else { Advance::Idle });
+                    }
+                    return Ok(Advance::Done);
                 }
                 Stage::Slot => {
                     if !self.slot_ready(cx)? {
@@ -207,16 +244,23 @@ impl PairTask {
         }
         let number = cx.pairs.post(self.peer);
         let words = [u64::from(self.tag.cast_unsigned()), self.bytes as u64];
-        let whole = self.is_short(cx);
-        let part = Part { base: self.memory, bytes: if whole { self.bytes } else { 0 } };
+        let way = self.way(cx);
+        let address = (self.memory.expose_provenance() as u64).to_le_bytes();
+        let part = match way {
+            Way::Post => Part { base: self.memory, bytes: self.bytes },
+            Way::Pull => Part { base: address.as_ptr().cast_mut(), bytes: address.len() },
+            Way::Slots => Part { base: self.memory, bytes: 0 },
+        };
         // SAFETY:
-        // - `new` was promised that the payload is valid.
+        // - `new` was promised that the payload is valid; the address lives through the call.
         unsafe { cx.engine.post(Board::Pair(self.peer), number, words, &[part])? };
-        if whole {
-            self.moved_bytes = self.bytes;
-            // Of a longer message, the receiver hears with its first slot.
-            cx.engine.ring(Targets::One(self.peer))?;
+        match way {
+            Way::Post => self.moved_bytes = self.bytes,
+            Way::Pull => self.stage = Stage::Read(number),
+            // The receiver hears with the first slot.
+            Way::Slots => return Ok(true),
         }
+        cx.engine.ring(Targets::One(self.peer))?;
         Ok(true)
     }
 
@@ -244,23 +288,54 @@ impl PairTask {
         if sent_tag != self.tag || sent_bytes != self.bytes as u64 {
             return Err(Failure::Mismatch { sent_bytes, sent_tag });
         }
-        if self.is_short(cx) {
-            let dst = PartMut { base: self.memory, bytes: self.bytes };
-            // SAFETY:
-            // - `new` was promised that the memory is valid.
-            unsafe { cx.engine.fetch(self.peer, board, number, 0, dst)? };
-            self.moved_bytes = self.bytes;
+        let mut address = [0; 8];
+        let (dst, bytes) = match self.way(cx) {
+            Way::Post => (self.memory, self.bytes),
+            Way::Pull => (address.as_mut_ptr(), address.len()),
+            Way::Slots => (self.memory, 0),
+        };
+        let dst = PartMut { base: dst, bytes };
+        // SAFETY:
+        // - `new` was promised that the memory is valid, and nothing else touches the address.
+        unsafe { cx.engine.fetch(self.peer, board, number, 0, dst)? };
+        match self.way(cx) {
+            Way::Post => self.moved_bytes = self.bytes,
+            Way::Pull => {
+                // It is read before anybody is told.
+                self.stage = Stage::Pull(u64::from_le_bytes(address));
+                return Ok(true);
+            }
+            Way::Slots => {}
         }
-        if let Some(read) = cx.pairs.read(self.peer) {
-            let flag = cx.geometry.read_flag(self.peer);
-            cx.engine.signal(Targets::One(self.peer), flag, read)?;
-        }
+        self.tell_read(false, cx)?;
         Ok(true)
     }
 
-    /// Whether the message goes with its post.
-    fn is_short(&self, cx: &Context) -> bool {
-        cx.pairs.shape().is_some_and(|shape| self.bytes <= shape.bytes)
+    /// The message of a post was read: tell the sender, at once if it waits for that.
+    fn tell_read(&self, at_once: bool, cx: &mut Context) -> Result<(), EngineError> {
+        let Some(read) = cx.pairs.read(self.peer, at_once) else { return Ok(()) };
+        let flag = cx.geometry.read_flag(self.peer);
+        cx.engine.signal(Targets::One(self.peer), flag, read)
+    }
+
+    /// Read what is left of the message, a turn's worth at most.
+    fn pull(&mut self, address: u64, cx: &mut Context) -> Result<(), Failure> {
+        let (done, bytes) = (self.moved_bytes, (self.bytes - self.moved_bytes).min(TURN_BYTES));
+        let dst = PartMut { base: self.memory.wrapping_add(done), bytes };
+        // SAFETY:
+        // - `new` was promised that the memory is valid, and nobody else touches it.
+        unsafe { cx.pull(self.peer, address.wrapping_add(done as u64), dst, false)? };
+        self.moved_bytes += bytes;
+        Ok(())
+    }
+
+    /// How the message travels; sender and receiver must find the same.
+    const fn way(&self, cx: &Context) -> Way {
+        match cx.pairs.shape() {
+            Some(shape) if self.bytes <= shape.bytes => Way::Post,
+            Some(_) if self.bytes >= cx.pull_from => Way::Pull,
+            _ => Way::Slots,
+        }
     }
 
     fn slot_ready(&self, cx: &mut Context) -> Result<bool, EngineError> {

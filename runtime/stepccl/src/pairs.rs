@@ -66,12 +66,12 @@ impl Pairs {
         self.read[peer as usize]
     }
 
-    /// The next message of `peer` was read; the number to tell it, now and then.
-    pub fn read(&mut self, peer: u32) -> Option<u64> {
+    /// The next message of `peer` was read; the number to tell it: `at_once`, or now and then.
+    pub fn read(&mut self, peer: u32, at_once: bool) -> Option<u64> {
         let read = &mut self.read[peer as usize];
         *read += 1;
         // Often enough that a sender whose receiver keeps up never waits.
         let every = self.shape.map_or(1, |s| (u64::from(s.posts) / 2).max(1));
-        read.is_multiple_of(every).then_some(*read)
+        (at_once || read.is_multiple_of(every)).then_some(*read)
     }
 }

@@ -1,6 +1,7 @@
 //! Drives the operations of one communicator. One thread at a time.
 
 mod blame;
+mod solo;
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,8 +14,10 @@ use crate::context::{Advance, Context, Failure};
 use crate::error::{Error, Ranks};
 use crate::flight::Flight;
 use crate::rounds::Await;
-use crate::task::{Entry, Identity, Task, lanes};
+use crate::task::{Entry, Identity, Member, lanes};
 use crate::work::{Ended, Outcome};
+use solo::Solo;
+pub(crate) use solo::{FEW, Left};
 
 /// Longest sleep before deadlines and peers are looked at again.
 const PARK: Duration = Duration::from_millis(20);
@@ -32,12 +35,12 @@ pub(crate) struct Patience {
     pub looks: u32,
 }
 
-/// What became of an operation that had the thread to itself.
+/// What became of operations that had the thread to themselves.
 #[derive(Debug)]
 pub(crate) enum Ran {
     Ended(Outcome),
-    /// Other operations were queued meanwhile: it must go on among them.
-    Interrupted,
+    /// Other operations were queued meanwhile: what is left must go on among them.
+    Interrupted(Left),
 }
 
 /// Why no operation can be right any more.
@@ -140,7 +143,7 @@ impl Progress {
     pub fn pass(&mut self) -> bool {
         self.cx.waits.clear();
         if let Err(error) = self.cx.reap() {
-            let fatal = self.fatal_of_first(&Failure::Engine(error), None);
+            let fatal = self.fatal_of_first(&Failure::Engine(error), Solo::NONE);
             self.fail(&fatal);
             return true;
         }
@@ -183,36 +186,32 @@ impl Progress {
         moved
     }
 
-    /// Run `task` on this thread to its end, or until other operations were queued.
-    /// Nothing else may be under way.
-    pub fn run(
-        &mut self,
-        task: &mut Task,
-        identity: &mut Identity,
-        patience: Patience,
-        queued: &AtomicUsize,
-    ) -> Ran {
+    /// Run `members`, each in a lane of its own, on this thread to their end, or until other
+    /// operations were queued: then those that are left are the first of them. Nothing else may be
+    /// under way.
+    pub fn run(&mut self, members: &mut [Member], patience: Patience, queued: &AtomicUsize) -> Ran {
         let mut looks = 0;
+        let mut left = Left::all(members);
         loop {
-            let fatal = match self.step(task, identity) {
-                Ok(Advance::Done) => return Ran::Ended(Ok(())),
-                Ok(Advance::Moved) if !self.is_aborted() => {
+            let fatal = match self.step(members, &mut left) {
+                Ok(_) if left.is_none() => return Ran::Ended(Ok(())),
+                Ok(true) if !self.is_aborted() => {
                     looks = 0;
                     continue;
                 }
-                Ok(Advance::Idle) if queued.load(Ordering::Acquire) > 0 => {
-                    return Ran::Interrupted;
+                Ok(false) if queued.load(Ordering::Acquire) > 0 => {
+                    return Ran::Interrupted(left);
                 }
-                Ok(Advance::Idle) if looks < patience.looks => {
+                Ok(false) if looks < patience.looks => {
                     if looks >= FEW_LOOKS {
-                        identity.start();
+                        left.of_mut(members).for_each(|m| m.identity.start());
                     }
                     looks += self.look_out(queued, FEW_LOOKS.min(patience.looks - looks));
                     continue;
                 }
-                Ok(Advance::Idle | Advance::Moved) => {
-                    identity.start();
-                    match self.rest(Some(identity), None) {
+                Ok(_) => {
+                    left.of_mut(members).for_each(|m| m.identity.start());
+                    match self.rest(Solo { members, left }, None) {
                         Ok(()) => continue,
                         Err(fatal) => fatal,
                     }
@@ -221,10 +220,13 @@ impl Progress {
             };
             self.give_up(&fatal);
             let quiet = self.quiesce();
-            // Where nothing uses the memory, a region that cannot be given back is the engine's
-            // loss alone.
-            if task.release(&mut self.cx).is_err() && !quiet {
-                die(&fatal.error);
+            for Member { task, identity, .. } in left.of_mut(members) {
+                // Where nothing uses the memory, a region that cannot be given back is the
+                // engine's loss alone.
+                if task.release(&mut self.cx).is_err() && !quiet {
+                    die(&fatal.error);
+                }
+                self.flight.ends(identity, false);
             }
             return Ran::Ended(Err(fatal.error));
         }
@@ -249,19 +251,38 @@ impl Progress {
         }
     }
 
-    fn step(&mut self, task: &mut Task, identity: &Identity) -> Result<Advance, Box<Fatal>> {
+    /// Let those of `members` that are left advance. Whether any did.
+    #[inline]
+    fn step(&mut self, members: &mut [Member], left: &mut Left) -> Result<bool, Box<Fatal>> {
         self.cx.waits.clear();
-        let advance = match self.cx.reap() {
-            Ok(()) => task.advance(&mut self.cx),
-            Err(error) => Err(Failure::Engine(error)),
-        };
-        advance.map_err(|failure| self.fatal(&failure, identity))
+        if let Err(error) = self.cx.reap() {
+            let own = Solo { members, left: *left };
+            return Err(self.fatal_of_first(&Failure::Engine(error), own));
+        }
+        let mut moved = false;
+        for at in left.places() {
+            let Member { lane, task, identity } = &mut members[at];
+            let before = self.cx.waits.len();
+            match task.advance(&mut self.cx) {
+                Ok(Advance::Done) => {
+                    self.flight.ends(identity, true);
+                    left.remove(at);
+                    moved = true;
+                }
+                Ok(Advance::Moved) => moved = true,
+                Ok(Advance::Idle) => {
+                    self.cx.waits[before..].iter_mut().for_each(|wait| wait.lane = *lane);
+                }
+                Err(failure) => return Err(self.fatal(&failure, identity)),
+            }
+        }
+        Ok(moved)
     }
 
     /// Nothing moved for a while: look at deadlines and peers, then sleep a little, until `limit`
     /// at most.
     pub fn rest_all(&mut self, limit: Option<Instant>) {
-        if let Err(fatal) = self.rest(None, limit) {
+        if let Err(fatal) = self.rest(Solo::NONE, limit) {
             self.fail(&fatal);
         }
     }
@@ -273,13 +294,13 @@ impl Progress {
             return;
         }
         self.glanced = Some(now);
-        if let Err(fatal) = self.examine(None, now) {
+        if let Err(fatal) = self.examine(Solo::NONE, now) {
             self.fail(&fatal);
         }
     }
 
     /// What ends operations, or a short sleep.
-    fn rest(&mut self, own: Option<&Identity>, limit: Option<Instant>) -> Result<(), Box<Fatal>> {
+    fn rest(&mut self, own: Solo<'_>, limit: Option<Instant>) -> Result<(), Box<Fatal>> {
         let now = Instant::now();
         self.examine(own, now)?;
         self.show_waits(own);
@@ -292,10 +313,10 @@ impl Progress {
     }
 
     /// Show in the record what is waited for, and what the engine did so far.
-    fn show_waits(&self, own: Option<&Identity>) {
+    fn show_waits(&self, own: Solo<'_>) {
         let waits = &self.cx.waits;
-        if let Some(own) = own {
-            self.flight.waits(own, waits.iter());
+        for Member { lane, identity, .. } in own.iter() {
+            self.flight.waits(identity, waits.iter().filter(|w| w.lane == *lane));
         }
         for lane in &self.active {
             if let Some(first) = self.lanes[*lane].front() {
@@ -305,20 +326,18 @@ impl Progress {
         self.flight.count();
     }
 
-    /// Lanes and operations under way: `own`, which has the thread to itself, or all of the lanes.
-    fn under_way<'a>(
-        &'a self,
-        own: Option<&'a Identity>,
-    ) -> impl Iterator<Item = (usize, &'a Identity)> {
+    /// Lanes and operations under way: `own`, which have the thread to themselves, or all of the
+    /// lanes.
+    fn under_way<'a>(&'a self, own: Solo<'a>) -> impl Iterator<Item = (usize, &'a Identity)> {
         let queued = self
             .active
             .iter()
             .flat_map(|lane| self.lanes[*lane].iter().map(move |entry| (*lane, &entry.identity)));
-        own.into_iter().map(|identity| (0, identity)).chain(queued)
+        own.iter().map(|member| (member.lane, &member.identity)).chain(queued)
     }
 
     /// Whether an abort, a deadline or a lost peer ends the operations.
-    fn examine(&mut self, own: Option<&Identity>, now: Instant) -> Result<(), Box<Fatal>> {
+    fn examine(&mut self, own: Solo<'_>, now: Instant) -> Result<(), Box<Fatal>> {
         if self.is_aborted() {
             return Err(self.aborted());
         }

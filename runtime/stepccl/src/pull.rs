@@ -17,7 +17,7 @@ use crate::geometry::STREAMING_BYTES;
 use crate::{Call, Memory};
 
 /// Most bytes that are read before other operations get their turn.
-const TURN_BYTES: usize = 4 << 20;
+pub(crate) const TURN_BYTES: usize = 4 << 20;
 /// Stage in which inputs are told.
 const INPUTS: u64 = 0;
 /// Stage in which a rank tells that it has read all.

@@ -30,6 +30,11 @@ impl Request {
         }
     }
 
+    /// Whether it is a message to or from a rank that is named.
+    pub(crate) const fn is_message(&self) -> bool {
+        matches!(self, Self::Send(_) | Self::Recv(_))
+    }
+
     /// Whether it may be made of several operations, and so goes the way of groups.
     pub(crate) const fn is_several(&self) -> bool {
         matches!(self, Self::RecvAny(_) | Self::Uneven(_))

@@ -120,10 +120,26 @@ impl Identity {
     }
 }
 
+/// An operation that is ready to run.
+#[derive(Debug)]
+pub(crate) struct Member {
+    /// Queue it belongs to: operations of one queue run one after the other.
+    pub lane: usize,
+    pub task: Task,
+    pub identity: Identity,
+}
+
+impl Member {
+    /// With what a queue needs; `state` hears of its end.
+    pub fn queued(self, state: &Arc<WorkState>, keep: Keep) -> Entry {
+        let Self { lane, task, identity } = self;
+        Entry { lane, task, identity, state: Arc::clone(state), keep }
+    }
+}
+
 /// An operation in a queue.
 #[derive(Debug)]
 pub(crate) struct Entry {
-    /// Queue it belongs to: operations of one queue run one after the other.
     pub lane: usize,
     pub task: Task,
     pub identity: Identity,

@@ -219,10 +219,11 @@ fn nan_of_any_rank_is_the_result_everywhere() {
 #[test]
 fn messages_of_all_sizes_both_ways() {
     let seed = Random::new().next();
-    for ranks in [2, 4] {
-        on_ranks(ranks, &config(), |comm| {
+    for (ranks, single_copy) in [(2, true), (2, false), (4, true), (4, false)] {
+        let config = Config { single_copy: Some(single_copy), ..config() };
+        on_ranks(ranks, &config, |comm| {
             let (me, n) = (comm.rank(), comm.ranks());
-            for (i, count) in [0usize, 1, 15, 4000, 200_003].into_iter().enumerate() {
+            for (i, count) in [0usize, 1, 15, 4000, 200_003, 1_000_001].into_iter().enumerate() {
                 let all = inputs::<i64>(seed + i as u64, n, count);
                 let (next, previous) = ((me + 1) % n, (me + n - 1) % n);
                 let mut got = vec![i64::POISON; count];

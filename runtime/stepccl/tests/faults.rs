@@ -153,6 +153,26 @@ fn a_message_of_another_size_or_tag_is_an_error_with_both() {
 }
 
 #[test]
+fn a_long_message_of_another_size_moves_nothing() {
+    const LONG: usize = 3 << 20;
+    let config = Config { single_copy: Some(true), ..config() };
+    on_ranks(2, &config, |comm| {
+        if comm.rank() == 0 {
+            // It is read where it lies, so it cannot end well before somebody has read it.
+            let error = comm.send(&vec![7u8; LONG], 1).unwrap_err().to_string();
+            assert!(error.contains("rank 1"), "{error}");
+        } else {
+            let mut data = vec![1u8; LONG - 1];
+            let error = comm.recv(&mut data, 0).unwrap_err();
+            let text = error.to_string();
+            assert!(matches!(error, Error::MessageMismatch { peer: 0, .. }), "{text}");
+            assert!(text.contains(&LONG.to_string()), "{text}");
+            assert!(data.iter().all(|byte| *byte == 1));
+        }
+    });
+}
+
+#[test]
 fn bad_arguments_are_named_and_break_nothing() {
     on_ranks(2, &config(), |comm| {
         let mut data = vec![1.0f32; 64];

@@ -23,7 +23,7 @@ use crate::lanes;
 use crate::layout::{Layout, STATE};
 use crate::liveness::{self, Peer};
 use crate::post::Post;
-use crate::pull::{self, Bounce};
+use crate::pull;
 use crate::region::Registry;
 use crate::waker::HostWaker;
 use crate::{HostError, check};
@@ -54,7 +54,6 @@ pub struct HostEngine {
     /// Value of the own doorbell up to which every ring has been answered by a look at the flags.
     seen_doorbell: u32,
     state: RankState,
-    bounce: Bounce,
 }
 
 impl HostEngine {
@@ -116,7 +115,6 @@ impl HostEngine {
             registry,
             meter: Arc::default(),
             state: RankState::Running,
-            bounce: Bounce::default(),
         })
     }
 
@@ -445,13 +443,7 @@ impl Engine for HostEngine {
         };
         // SAFETY:
         // - The caller vouches for `dst`.
-        unsafe {
-            if streaming {
-                self.bounce.pull(from, pid, address, dst)?;
-            } else {
-                pull::pull(from, pid, address, dst)?;
-            }
-        }
+        unsafe { pull::pull(from, pid, address, dst)? };
         // Whoever gives up says so before it lets its memory go: see `announce`.
         fence(Ordering::SeqCst);
         let lane = &self.lanes[from as usize];

@@ -9,11 +9,6 @@ use nix::sys::uio::{RemoteIoVec, process_vm_readv};
 use nix::unistd::Pid;
 use stepccl_engine::{EngineError, PartMut};
 
-use crate::kernel;
-
-/// Bytes that are read at once on their way past the caches.
-const BOUNCE_BYTES: usize = 128 << 10;
-
 /// The process behind a socket, as this process sees it; None where it does not: it is in a PID
 /// namespace that this one cannot look into.
 pub(crate) fn process_of(socket: &impl AsFd) -> Option<Pid> {
@@ -57,40 +52,4 @@ pub(crate) unsafe fn pull(
         }
     }
     Ok(())
-}
-
-/// Memory through which long reads go, so that what they write does not pass through the caches:
-/// the system's own copy would.
-#[derive(Debug, Default)]
-pub(crate) struct Bounce(Vec<u8>);
-
-impl Bounce {
-    /// [`pull`], past the caches.
-    ///
-    /// # Safety
-    ///
-    /// As for [`pull`].
-    pub(crate) unsafe fn pull(
-        &mut self,
-        rank: u32,
-        pid: Pid,
-        address: u64,
-        dst: PartMut,
-    ) -> Result<(), EngineError> {
-        self.0.resize(BOUNCE_BYTES, 0);
-        let mut done = 0;
-        while done < dst.bytes {
-            let bytes = (dst.bytes - done).min(BOUNCE_BYTES);
-            let bounce = PartMut { base: self.0.as_mut_ptr(), bytes };
-            // SAFETY:
-            // - The bounce buffer has `bytes` bytes, and is this thread's alone.
-            // - The caller vouches for `dst`, whose range this is; it is apart from the buffer.
-            unsafe {
-                pull(rank, pid, address.wrapping_add(done as u64), bounce)?;
-                kernel::copy_stream(dst.base.add(done), bounce.base, bytes);
-            }
-            done += bytes;
-        }
-        Ok(())
-    }
 }

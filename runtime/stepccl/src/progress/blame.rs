@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use stepccl_engine::{Board, EngineError, Look, LostPeer, RankState};
 
+use super::solo::Solo;
 use super::{Fatal, Progress, all_sources_lost};
 use crate::called::Called;
 use crate::context::Failure;
@@ -162,7 +163,7 @@ impl Progress {
     }
 
     /// A failure that no operation caused is told of the first.
-    pub(super) fn fatal_of_first(&self, failure: &Failure, own: Option<&Identity>) -> Box<Fatal> {
+    pub(super) fn fatal_of_first(&self, failure: &Failure, own: Solo<'_>) -> Box<Fatal> {
         match self.under_way(own).next() {
             Some((_, identity)) => self.fatal_as_told(failure, identity),
             None => Box::new(Fatal {
