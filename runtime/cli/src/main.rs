@@ -1,11 +1,14 @@
 //! The `stepccl` command.
 
 mod bench;
+mod completions;
 mod config;
 mod doctor;
 mod format;
 mod info;
 mod launch;
+mod listed;
+mod man;
 mod memory;
 mod names;
 mod outcome;
@@ -56,6 +59,10 @@ enum Command {
     Trace(trace::Args),
     /// Show every setting, its value and where that comes from.
     Config(config::Args),
+    /// Write what a shell needs to complete this command.
+    Completions(completions::Args),
+    /// Write the manual pages.
+    Man(man::Args),
 }
 
 fn main() -> ExitCode {
@@ -69,6 +76,8 @@ fn main() -> ExitCode {
         Command::Top(args) => top::run(&args),
         Command::Trace(args) => trace::run(&args),
         Command::Config(args) => config::run(&args),
+        Command::Completions(args) => completions::run(&args),
+        Command::Man(args) => man::run(&args),
     };
     result.unwrap_or_else(|error| outcome::failure(error.as_ref()))
 }

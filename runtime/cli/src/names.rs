@@ -4,12 +4,39 @@ use std::time::Duration;
 
 use stepccl::{Algorithm, Collective, DType, ReduceOp, parse_size};
 
+use crate::listed::Listed;
+
 /// Longest timeout: some eleven days. Far more, and the clock would overflow.
 const MOST_SECONDS: f64 = 1e6;
 
 /// One value, or all there are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Selection<T>(pub Vec<T>);
+
+/// Reads a collective.
+pub(crate) fn listed_collectives() -> Listed<Collective> {
+    Listed::new(collective, Collective::ALL.map(Collective::name))
+}
+
+/// Reads an element type.
+pub(crate) fn listed_dtype() -> Listed<DType> {
+    Listed::new(dtype, DType::ALL.map(DType::name))
+}
+
+/// Reads an element type, or `all`.
+pub(crate) fn listed_dtypes() -> Listed<Selection<DType>> {
+    Listed::new(dtypes, DType::ALL.map(DType::name).into_iter().chain(["all"]))
+}
+
+/// Reads how elements are combined, or `all`.
+pub(crate) fn listed_ops() -> Listed<Selection<ReduceOp>> {
+    Listed::new(ops, ReduceOp::ALL.map(ReduceOp::name).into_iter().chain(["all"]))
+}
+
+/// Reads an algorithm.
+pub(crate) fn listed_algorithms() -> Listed<Algorithm> {
+    Listed::new(algorithm, Algorithm::ALL.map(Algorithm::name))
+}
 
 pub(crate) fn collective(name: &str) -> Result<Collective, String> {
     let plain = name.to_ascii_lowercase().replace('-', "_");
@@ -20,21 +47,21 @@ pub(crate) fn collective(name: &str) -> Result<Collective, String> {
         .ok_or_else(|| one_of(Collective::ALL.map(Collective::name)))
 }
 
-pub(crate) fn dtype(name: &str) -> Result<DType, String> {
+fn dtype(name: &str) -> Result<DType, String> {
     DType::ALL
         .into_iter()
         .find(|d| d.name() == name)
         .ok_or_else(|| one_of(DType::ALL.map(DType::name)))
 }
 
-pub(crate) fn dtypes(name: &str) -> Result<Selection<DType>, String> {
+fn dtypes(name: &str) -> Result<Selection<DType>, String> {
     if name == "all" {
         return Ok(Selection(DType::ALL.to_vec()));
     }
     dtype(name).map(|d| Selection(vec![d])).map_err(|rule| rule + ", all")
 }
 
-pub(crate) fn ops(name: &str) -> Result<Selection<ReduceOp>, String> {
+fn ops(name: &str) -> Result<Selection<ReduceOp>, String> {
     if name == "all" {
         return Ok(Selection(ReduceOp::ALL.to_vec()));
     }
@@ -45,7 +72,7 @@ pub(crate) fn ops(name: &str) -> Result<Selection<ReduceOp>, String> {
         .ok_or_else(|| one_of(ReduceOp::ALL.map(ReduceOp::name)) + ", all")
 }
 
-pub(crate) fn algorithm(name: &str) -> Result<Algorithm, String> {
+fn algorithm(name: &str) -> Result<Algorithm, String> {
     name.parse().map_err(|_| one_of(Algorithm::ALL.map(Algorithm::name)))
 }
 

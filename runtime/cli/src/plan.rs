@@ -30,7 +30,7 @@ Examples:
 pub(crate) struct Args {
     /// all_reduce, broadcast, reduce, all_gather, reduce_scatter, all_to_all, gather, scatter or
     /// barrier
-    #[arg(value_parser = names::collective)]
+    #[arg(value_parser = names::listed_collectives(), hide_possible_values = true)]
     collective: Collective,
     /// Ranks of the communicator
     #[arg(long, default_value_t = 2, value_parser = value_parser!(u32).range(1..=i64::from(Topology::MAX_RANKS)))]
@@ -41,8 +41,8 @@ pub(crate) struct Args {
     /// Size of the message: the larger of a rank's input and output
     #[arg(long, default_value = "1M", value_parser = message, allow_hyphen_values = true)]
     bytes: usize,
-    /// float, double, half, bfloat16, int32, int64 or uint8
-    #[arg(short = 'd', long = "datatype", default_value = "float", value_parser = names::dtype)]
+    /// Type of the elements; stepccl bench --help lists them
+    #[arg(short = 'd', long = "datatype", default_value = "float", value_parser = names::listed_dtype(), hide_possible_values = true)]
     dtype: DType,
     /// Root of a rooted collective
     #[arg(short = 'r', long, default_value_t = 0)]
@@ -51,7 +51,7 @@ pub(crate) struct Args {
     #[arg(long)]
     rank: Option<u32>,
     /// direct, two_shot, ring, recursive, tree or hierarchical [default: what is fastest]
-    #[arg(long, value_parser = names::algorithm)]
+    #[arg(long, value_parser = names::listed_algorithms(), hide_possible_values = true)]
     algorithm: Option<Algorithm>,
     /// Staging of a rank that the plan may use, in bytes
     #[arg(long, default_value = "4M", value_parser = staging, allow_hyphen_values = true)]

@@ -36,7 +36,7 @@ pub(crate) struct Args {
     /// All processes; the default
     #[arg(long)]
     all: bool,
-    /// Follow the operations for so long; without it, those are written that the records hold now
+    /// Follow for so long; 0: write what the records hold now
     #[arg(long, value_name = "SECONDS", default_value_t = 0.0)]
     seconds: f64,
     /// File to write, - for standard output

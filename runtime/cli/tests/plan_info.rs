@@ -125,6 +125,32 @@ fn every_help_has_an_example_that_is_a_valid_command() {
                 good(words);
             }
         }
-        assert!(out.lines().all(|line| line.chars().count() <= 120), "{out}");
+    }
+}
+
+#[test]
+fn every_help_fits_a_screen_and_ends_with_examples() {
+    let commands = "bench plan info doctor topo status top trace config completions man";
+    for command in std::iter::once("").chain(commands.split(' ')) {
+        let out = good(&format!("{command} --help"));
+        let wide = out.lines().find(|line| line.chars().count() > 120);
+        assert_eq!(wide, None, "{command}");
+        assert!(
+            out.lines().any(|line| line.starts_with("  ") && line.contains("stepccl ")),
+            "{out}"
+        );
+        let bare = out.lines().find(|line| line.starts_with("      --") && !line.contains("  "));
+        assert_eq!(bare, None, "{command}: a flag without a word");
+    }
+}
+
+#[test]
+fn the_help_names_every_operation_type_and_reduction() {
+    let out = good("bench --help");
+    let all = stepccl::Collective::ALL.map(stepccl::Collective::name).into_iter();
+    let all = all.chain(stepccl::DType::ALL.map(stepccl::DType::name));
+    for name in all.chain(stepccl::ReduceOp::ALL.map(stepccl::ReduceOp::name)) {
+        let word = out.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| word == name);
+        assert!(word, "{name}: {out}");
     }
 }

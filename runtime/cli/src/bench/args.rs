@@ -15,8 +15,11 @@ A time is the mean of -n calls, averaged over the ranks. algbw is size / time, b
 the factor of nccl-tests, so that it can be held against the rate of the link. A size is the larger
 of a rank's input and output, cut down to whole elements. K, M and G are powers of 1024.
 Two forms are measured where the operation has both: with an output apart, and in place.
-Collectives: all_reduce, broadcast, reduce, all_gather, reduce_scatter, all_to_all, gather, scatter
-and barrier. Started by mpirun, srun or torchrun, this process is one rank of theirs (see --here).
+Operations: all_reduce, broadcast, reduce, all_gather, reduce_scatter, all_to_all, gather, scatter,
+barrier; sendrecv (every rank, both ways at once) and ping_pong (ranks 0 and 1, one way).
+Types: float, double, half, bfloat16, f8e4m3, f8e5m2, int8, uint8, int32, uint32, int64, uint64, bool,
+complex64, complex128. Combined by: sum, prod, max, min, avg, mulsum, band, bor, bxor.
+Started by mpirun, srun or torchrun, this process is one rank of theirs (see --here).
 On several machines ranks meet at MASTER_ADDR and MASTER_PORT; srun needs neither.
 The STEPCCL_ variables of the environment apply.
 
@@ -29,8 +32,8 @@ Examples:
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = NOTES, allow_negative_numbers = true)]
 pub(crate) struct Args {
-    /// A collective, as all_reduce; sendrecv (both ways at once) or ping_pong (one way)
-    #[arg(value_name = "OPERATION", value_parser = Operation::parse)]
+    /// What is timed, such as all_reduce; the whole list is below
+    #[arg(value_name = "OPERATION", value_parser = Operation::listed(), hide_possible_values = true)]
     pub operation: Operation,
     /// Ranks of this machine; a launcher's number comes first
     #[arg(long, default_value_t = 2, value_parser = value_parser!(u32).range(1..=1024))]
@@ -56,11 +59,11 @@ pub(crate) struct Args {
     /// Check the results: 1 yes, 0 no
     #[arg(short = 'c', long, default_value_t = 1, value_parser = value_parser!(u8).range(0..=1))]
     pub check: u8,
-    /// sum, max, min, avg or all
-    #[arg(short = 'o', long = "op", default_value = "sum", value_parser = names::ops)]
+    /// How elements are combined, or all
+    #[arg(short = 'o', long = "op", default_value = "sum", value_parser = names::listed_ops(), hide_possible_values = true)]
     pub ops: Selection<ReduceOp>,
-    /// float, double, half, bfloat16, int32, int64, uint8 or all
-    #[arg(short = 'd', long = "datatype", default_value = "float", value_parser = names::dtypes)]
+    /// Type of the elements, or all
+    #[arg(short = 'd', long = "datatype", default_value = "float", value_parser = names::listed_dtypes(), hide_possible_values = true)]
     pub dtypes: Selection<DType>,
     /// Root of a rooted collective
     #[arg(short = 'r', long, default_value_t = 0)]

@@ -4,6 +4,7 @@ use std::fmt;
 
 use stepccl::Collective;
 
+use crate::listed::Listed;
 use crate::names;
 
 /// A collective, or a pattern of sends and receives.
@@ -29,6 +30,12 @@ impl Operation {
                 .map(Self::Collective)
                 .map_err(|rule| rule + ", sendrecv, ping_pong"),
         }
+    }
+
+    /// Reads an operation.
+    pub fn listed() -> Listed<Self> {
+        let names = Collective::ALL.map(Collective::name).into_iter();
+        Listed::new(Self::parse, names.chain([Self::SendRecv.name(), Self::PingPong.name()]))
     }
 
     pub fn with_root(self, root: u32) -> Self {

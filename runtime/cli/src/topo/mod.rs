@@ -8,6 +8,7 @@ use std::error::Error;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use clap::ValueHint;
 use stepccl_topology::Machine;
 
 use crate::outcome::BadArguments;
@@ -27,7 +28,7 @@ Examples:
 #[command(after_help = NOTES)]
 pub(crate) struct Args {
     /// Read this folder, a copy of /sys of another machine
-    #[arg(long, value_name = "FOLDER", default_value = "/sys")]
+    #[arg(long, value_name = "FOLDER", default_value = "/sys", value_hint = ValueHint::DirPath)]
     sysfs: PathBuf,
     /// Print JSON
     #[arg(long)]
