@@ -2,7 +2,9 @@
 
 mod common;
 
-use common::{good, run};
+use std::process::{Command, Stdio};
+
+use common::{finish, good, run};
 use serde_json::Value;
 
 const OPERATIONS: [&str; 11] = [
@@ -67,6 +69,51 @@ fn rates_follow_from_time_and_size() {
         assert_eq!(row[form]["wrong"], 0);
     }
     assert_eq!(row["time_us"], row["out_of_place"]["time_us"]);
+}
+
+#[test]
+fn a_group_stands_beside_one_call_of_its_size() {
+    for ranks in [1, 2, 3] {
+        let line =
+            format!("bench group --members 7 --ranks {ranks} -b 280 -e 8K -f 4 -d all -o all");
+        let rows = objects(&format!("{line} -n 2 -w 1 --json"));
+        assert!(rows.len() > PAIRS, "{}", rows.len());
+        for row in rows {
+            let (group, one) = (&row["group"], &row["one"]);
+            assert_eq!((&group["wrong"], &one["wrong"]), (&0.into(), &0.into()), "{row}");
+            let time = |form: &Value| form["time_us"].as_f64().unwrap();
+            let ratio = time(group) / time(one).max(1e-3);
+            assert!((row["ratio"].as_f64().unwrap() / ratio - 1.0).abs() < 1e-9, "{row}");
+            assert_eq!(row["bytes"].as_u64().unwrap() % 7, 0);
+        }
+    }
+    let out = good("bench group --members 100 -b 64K -e 64K -n 2");
+    assert!(out.contains("in a group") && out.contains("as one"), "{out}");
+    assert!(out.contains("# 100 all_reduces in a group"), "{out}");
+    let bad = run("bench group -b 8 -e 1K");
+    assert_eq!((bad.code, bad.out.as_str()), (Some(2), ""));
+    assert!(bad.err.contains("--members 1000"), "{}", bad.err);
+}
+
+#[test]
+fn progress_is_for_terminals_alone() {
+    let line = "bench all_reduce -b 1K -e 2K -n 2 -w 1";
+    assert_eq!(run(line).err, "");
+    // Gives a program a terminal, and copies what it writes there.
+    let mut script = Command::new("script");
+    script.args(["-qec", &format!("{} {line}", env!("CARGO_BIN_EXE_stepccl")), "/dev/null"]);
+    script.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    if Command::new("script").arg("--version").stdout(Stdio::null()).status().is_err() {
+        eprintln!("skipped: no script here");
+        return;
+    }
+    let shown = finish(script);
+    assert_eq!(shown.code, Some(0), "{shown:?}");
+    for size in ["1 KiB (1 of 2)", "2 KiB (2 of 2)"] {
+        assert!(shown.out.contains(&format!("\r\u{1b}[Kall_reduce float sum {size}")), "{shown:?}");
+    }
+    let last = shown.out.lines().last().unwrap();
+    assert!(last.contains("# Avg bus bandwidth"), "{shown:?}");
 }
 
 /// Element types; and with their operations: 6 of 6 floats, 9 of 6 integers, 7 of bool, 4 of 2

@@ -6,7 +6,8 @@ use clap::value_parser;
 use stepccl::{DType, ReduceOp};
 
 use super::case::Case;
-use super::operation::Operation;
+use super::operation::{MEMBERS, Operation};
+use super::sizes::largest;
 use crate::names::{self, Selection};
 use crate::outcome::BadArguments;
 
@@ -16,7 +17,8 @@ the factor of nccl-tests, so that it can be held against the rate of the link. A
 of a rank's input and output, cut down to whole elements. K, M and G are powers of 1024.
 Two forms are measured where the operation has both: with an output apart, and in place.
 Operations: all_reduce, broadcast, reduce, all_gather, reduce_scatter, all_to_all, gather, scatter,
-barrier; sendrecv (every rank, both ways at once) and ping_pong (ranks 0 and 1, one way).
+barrier; sendrecv (every rank, both ways at once), ping_pong (ranks 0 and 1, one way); group (many
+all_reduces in one group, beside a single one of their total size).
 Types: float, double, half, bfloat16, f8e4m3, f8e5m2, int8, uint8, int32, uint32, int64, uint64, bool,
 complex64, complex128. Combined by: sum, prod, max, min, avg, mulsum, band, bor, bxor.
 Started by mpirun, srun or torchrun, this process is one rank of theirs (see --here).
@@ -26,7 +28,8 @@ The STEPCCL_ variables of the environment apply.
 Examples:
   stepccl bench all_reduce -b 8 -e 256M -f 2 -n 20
   stepccl bench all_gather --ranks 4 -b 1M -e 1M -d bfloat16 --json
-  stepccl bench ping_pong -b 8 -e 8 -n 10000 --percentiles";
+  stepccl bench ping_pong -b 8 -e 8 -n 10000 --percentiles
+  stepccl bench group --members 1000 -b 1M -e 1M";
 
 /// Time a collective over a range of sizes, and check its results.
 #[derive(Clone, Debug, clap::Args)]
@@ -68,6 +71,9 @@ pub(crate) struct Args {
     /// Root of a rooted collective
     #[arg(short = 'r', long, default_value_t = 0)]
     pub root: u32,
+    /// All-reduces of a group, which share the size (bench group)
+    #[arg(long, default_value_t = MEMBERS, value_parser = value_parser!(u32).range(1..=1_000_000))]
+    pub members: u32,
     /// Time over ranks: 0 that of rank 0, 1 average, 2 smallest, 3 largest
     #[arg(short = 'a', long, default_value_t = 1, value_parser = value_parser!(u8).range(0..=3))]
     pub average: u8,
@@ -114,6 +120,14 @@ impl Args {
             return Err(BadArguments(format!(
                 "--root {root} is no rank; with --ranks {ranks} it must be 0 to {}",
                 ranks - 1
+            )));
+        }
+        if let Operation::Group { .. } = self.operation
+            && let Some(case) = Case::all(self).into_iter().find(|c| largest(self, *c).count == 0)
+        {
+            return Err(BadArguments(format!(
+                "no size up to --maxbytes {max} has an element of {} for each of --members {}; give a larger -e or fewer --members",
+                case.dtype, self.members
             )));
         }
         if let ([dtype], true) = (&self.dtypes.0[..], Case::all(self).is_empty()) {

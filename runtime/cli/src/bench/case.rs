@@ -19,7 +19,7 @@ impl Case {
     /// Every case that the arguments ask for; those that would be the same only once, and none
     /// whose type does not have the operation.
     pub fn all(args: &Args) -> Vec<Self> {
-        let operation = args.operation.with_root(args.root);
+        let operation = args.operation.with_root(args.root).with_members(args.members);
         let types = if operation.is_barrier() { 1 } else { usize::MAX };
         let ops = if operation.reduces() { usize::MAX } else { 1 };
         let ops = || args.ops.0.iter().copied().take(ops);

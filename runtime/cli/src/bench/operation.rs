@@ -15,7 +15,15 @@ pub(crate) enum Operation {
     SendRecv,
     /// Rank 0 sends to rank 1, which sends it back; the time is that of one way.
     PingPong,
+    /// All-reduces in one group, held against a single one of their total size.
+    Group {
+        /// All-reduces of the group, each of a block.
+        members: u32,
+    },
 }
+
+/// All-reduces of a group, unless an argument says otherwise.
+pub(crate) const MEMBERS: u32 = 1000;
 
 impl Operation {
     /// Messages need this many ranks.
@@ -26,16 +34,17 @@ impl Operation {
         match name.to_ascii_lowercase().replace(['-', '_'], "").as_str() {
             "sendrecv" => Ok(Self::SendRecv),
             "pingpong" => Ok(Self::PingPong),
+            "group" => Ok(Self::Group { members: MEMBERS }),
             _ => names::collective(name)
                 .map(Self::Collective)
-                .map_err(|rule| rule + ", sendrecv, ping_pong"),
+                .map_err(|rule| rule + ", sendrecv, ping_pong, group"),
         }
     }
 
     /// Reads an operation.
     pub fn listed() -> Listed<Self> {
         let names = Collective::ALL.map(Collective::name).into_iter();
-        Listed::new(Self::parse, names.chain([Self::SendRecv.name(), Self::PingPong.name()]))
+        Listed::new(Self::parse, names.chain(["sendrecv", "ping_pong", "group"]))
     }
 
     pub fn with_root(self, root: u32) -> Self {
@@ -45,11 +54,25 @@ impl Operation {
         }
     }
 
+    /// The same with so many all-reduces, where it is a group.
+    pub fn with_members(self, members: u32) -> Self {
+        if matches!(self, Self::Group { .. }) { Self::Group { members } } else { self }
+    }
+
+    /// What its two forms are called: in the table, and in JSON.
+    pub const fn forms(self) -> [(&'static str, &'static str); 2] {
+        match self {
+            Self::Group { .. } => [("in a group", "group"), ("as one", "one")],
+            _ => [("out-of-place", "out_of_place"), ("in-place", "in_place")],
+        }
+    }
+
     pub fn name(self) -> &'static str {
         match self {
             Self::Collective(collective) => collective.name(),
             Self::SendRecv => "sendrecv",
             Self::PingPong => "ping_pong",
+            Self::Group { .. } => "group",
         }
     }
 
@@ -61,7 +84,11 @@ impl Operation {
     }
 
     pub fn reduces(self) -> bool {
-        matches!(self, Self::Collective(collective) if collective.reduces())
+        match self {
+            Self::Collective(collective) => collective.reduces(),
+            Self::Group { .. } => true,
+            Self::SendRecv | Self::PingPong => false,
+        }
     }
 
     pub fn is_barrier(self) -> bool {
@@ -74,6 +101,7 @@ impl Operation {
             Self::Collective(collective) => collective.input_blocks(rank, ranks),
             Self::SendRecv => 1,
             Self::PingPong => u32::from(rank < Self::MESSAGE_RANKS),
+            Self::Group { members } => members,
         }
     }
 
@@ -106,7 +134,8 @@ mod tests {
         assert_eq!(Operation::parse("send-recv"), Ok(Operation::SendRecv));
         assert_eq!(Operation::parse("PING_PONG"), Ok(Operation::PingPong));
         assert_eq!(Operation::parse("alltoall"), Ok(Operation::Collective(Collective::AllToAll)));
-        assert!(Operation::parse("ping").unwrap_err().ends_with("sendrecv, ping_pong"));
+        assert!(Operation::parse("ping").unwrap_err().ends_with("ping_pong, group"));
+        assert_eq!(Operation::parse("group"), Ok(Operation::Group { members: MEMBERS }));
     }
 
     #[test]

@@ -26,6 +26,8 @@ pub(crate) struct Place {
     /// Apart from the output; `None` in place.
     input: Option<Buffer>,
     output: Buffer,
+    /// The members of a group are one call.
+    whole: bool,
     /// Blocks before input and output in their memory.
     offsets: (u32, u32),
 }
@@ -46,16 +48,21 @@ impl Place {
             count,
             input: Some(Buffer::new(inputs * block)?),
             output: Buffer::new(outputs * block)?,
+            whole: false,
             offsets: (0, 0),
         })
     }
 
-    /// One memory for both; `None` where the collective has no such form.
+    /// The other form: one memory for both; a group's is one call of its total size. `None` where
+    /// the operation has no such form.
     ///
     /// # Errors
     ///
     /// Where the memory cannot be had.
-    pub fn shared(case: Case, rank: u32, count: usize) -> Result<Option<Self>, TryReserveError> {
+    pub fn other(case: Case, rank: u32, count: usize) -> Result<Option<Self>, TryReserveError> {
+        if let Operation::Group { .. } = case.operation {
+            return Ok(Some(Self { whole: true, ..Self::apart(case, rank, count)? }));
+        }
         let Some(shared) = shared(case.operation, rank, case.ranks) else { return Ok(None) };
         Ok(Some(Self {
             case,
@@ -63,6 +70,7 @@ impl Place {
             count,
             input: None,
             output: Buffer::new(shared.blocks as usize * count * case.dtype.size())?,
+            whole: false,
             offsets: (shared.input, shared.output),
         }))
     }
@@ -78,6 +86,7 @@ impl Place {
         let recv = |peer, memory| Request::Recv(Message { peer, tag: 0, memory, bytes });
         match self.case.operation {
             Operation::Collective(collective) => vec![vec![self.call(collective).into()]],
+            Operation::Group { members } => vec![self.members(members)],
             Operation::SendRecv => {
                 let (next, before) = ((rank + 1) % ranks, (rank + ranks - 1) % ranks);
                 vec![vec![send(next, input), recv(before, output)]]
@@ -113,6 +122,28 @@ impl Place {
             input: memory(input, self.offsets.0, collective.input_blocks(self.rank, ranks)),
             output: memory(output, self.offsets.1, collective.output_blocks(self.rank, ranks)),
         }
+    }
+
+    /// The all-reduces of a group, or the one of their total size.
+    fn members(&mut self, members: u32) -> Vec<Request> {
+        let Case { dtype, op, .. } = self.case;
+        let (calls, count) =
+            if self.whole { (1, self.count * members as usize) } else { (members, self.count) };
+        let output = self.output.pointer();
+        let input = self.input.as_mut().map_or(output, Buffer::pointer);
+        let call = |i: u32| {
+            let offset = i as usize * count * dtype.size();
+            Call {
+                collective: Collective::AllReduce,
+                dtype,
+                op,
+                premul: FACTOR,
+                count,
+                input: Memory::Contiguous(input.wrapping_add(offset)),
+                output: Memory::Contiguous(output.wrapping_add(offset)),
+            }
+        };
+        (0..calls).map(|i| call(i).into()).collect()
     }
 
     /// Fresh input, and an output that is wrong everywhere else.

@@ -13,7 +13,11 @@ use crate::format;
 
 /// Bytes that cross the link for each byte of the size, as nccl-tests defines busbw.
 fn bus_factor(operation: Operation, ranks: u32) -> f64 {
-    let Operation::Collective(collective) = operation else { return 1.0 };
+    let collective = match operation {
+        Operation::Collective(collective) => collective,
+        Operation::Group { .. } => Collective::AllReduce,
+        Operation::SendRecv | Operation::PingPong => return 1.0,
+    };
     let n = f64::from(ranks);
     match collective {
         Collective::AllReduce => 2.0 * (n - 1.0) / n,
@@ -79,7 +83,12 @@ impl<'a, W: Write> Report<'a, W> {
             stats.figures.copy_bytes_per_second / 1e9,
             stats.figures.reduce_bytes_per_second / 1e9
         )?;
-        writeln!(self.out, "#{:>74}{:>37}", "out-of-place", "in-place")?;
+        if let Operation::Group { .. } = operation {
+            let members = self.args.members;
+            writeln!(self.out, "# {members} all_reduces in a group, and one of their total size")?;
+        }
+        let [(first, _), (second, _)] = operation.forms();
+        writeln!(self.out, "#{first:>74}{second:>37}")?;
         let form = ["time", "algbw", "busbw", "#wrong"];
         self.heads(["size", "count", "type", "redop", "root"], form)?;
         self.heads(["(B)", "(elements)", "", "", ""], ["(us)", "(GB/s)", "(GB/s)", ""])
@@ -120,8 +129,15 @@ impl<'a, W: Write> Report<'a, W> {
             cells(row, Some(row.out_of_place)),
             cells(row, row.in_place),
         )?;
-        for (form, timing) in [("out-of-place", Some(row.out_of_place)), ("in-place", row.in_place)]
-        {
+        if let Some(ratio) = row.group_ratio() {
+            writeln!(
+                self.out,
+                "#  the group takes {} times as long as the one",
+                format::short(ratio)
+            )?;
+        }
+        let [(first, _), (second, _)] = row.case.operation.forms();
+        for (form, timing) in [(first, Some(row.out_of_place)), (second, row.in_place)] {
             if let Some(Percentiles { p50, p90, p99, min, max }) =
                 timing.and_then(|t| t.percentiles)
             {
@@ -192,7 +208,8 @@ fn object(row: &Row) -> Value {
         }
         object
     };
-    json!({
+    let [(_, first), (_, second)] = row.case.operation.forms();
+    let mut object = json!({
         "collective": row.case.operation.name(),
         "bytes": row.size.bytes,
         "count": row.size.count,
@@ -201,7 +218,12 @@ fn object(row: &Row) -> Value {
         "root": root(row),
         "ranks": row.case.ranks,
         "time_us": row.out_of_place.us,
-        "out_of_place": timing(row.out_of_place),
-        "in_place": row.in_place.map(timing),
-    })
+        first: timing(row.out_of_place),
+        second: row.in_place.map(timing),
+    });
+    if let (Some(ratio), Operation::Group { members }) = (row.group_ratio(), row.case.operation) {
+        object["members"] = json!(members);
+        object["ratio"] = json!(ratio);
+    }
+    object
 }

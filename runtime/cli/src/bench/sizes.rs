@@ -2,6 +2,7 @@
 
 use super::Args;
 use super::case::Case;
+use super::operation::Operation;
 
 /// One size of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,6 +19,8 @@ pub(crate) fn sizes(args: &Args, case: Case) -> impl Iterator<Item = Size> {
     let unit = case.blocks() * case.dtype.size();
     let (max, step, factor) = (args.max, args.step, args.factor);
     let barrier = case.operation.is_barrier();
+    // A group of nothing says nothing.
+    let least = usize::from(matches!(case.operation, Operation::Group { .. }));
     let next = move |bytes: &usize| {
         let next = match step {
             Some(step) => bytes.checked_add(step),
@@ -30,6 +33,7 @@ pub(crate) fn sizes(args: &Args, case: Case) -> impl Iterator<Item = Size> {
     let mut last = None;
     std::iter::successors(Some(args.min), next)
         .map(move |bytes| if barrier { 0 } else { bytes / unit })
+        .filter(move |count| *count >= least)
         // Steps below a unit would repeat a size.
         .filter(move |count| last.replace(*count) != Some(*count))
         .map(move |count| Size { bytes: count * unit, count })
@@ -80,6 +84,7 @@ mod tests {
         assert_eq!(of("all_gather --ranks 3 -b 8 -e 40"), [0, 12, 24]);
         assert_eq!(of("all_reduce -b 0 -e 8"), [0, 4, 8]);
         assert_eq!(of("barrier -b 0 -e 1G"), [0]);
+        assert_eq!(of("group --members 3 -b 8 -e 40"), [12, 24]);
     }
 
     #[test]

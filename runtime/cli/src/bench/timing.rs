@@ -7,6 +7,7 @@ use stepccl::{Communicator, ReduceOp, Request};
 
 use super::Args;
 use super::case::Case;
+use super::operation::Operation;
 use super::percentiles::Percentiles;
 use super::place::Place;
 use super::sizes::Size;
@@ -28,12 +29,20 @@ pub(crate) struct Timing {
 pub(crate) struct Row {
     pub case: Case,
     pub size: Size,
+    /// Input and output apart; of a group, its members in the group.
     pub out_of_place: Timing,
-    /// None where the collective has no such form.
+    /// Input and output in one memory; of a group, one call of its total size. None where the
+    /// operation has no such form.
     pub in_place: Option<Timing>,
 }
 
 impl Row {
+    /// How many times as long the group takes as one call of its total size.
+    pub fn group_ratio(&self) -> Option<f64> {
+        let Operation::Group { .. } = self.case.operation else { return None };
+        Some(self.out_of_place.us / self.in_place?.us.max(1e-3))
+    }
+
     pub fn wrong(&self) -> u64 {
         self.out_of_place.wrong.unwrap_or(0) + self.in_place.and_then(|t| t.wrong).unwrap_or(0)
     }
@@ -63,8 +72,8 @@ pub(crate) fn row(
     let rank = communicator.rank();
     let apart = Place::apart(case, rank, size.count).map_err(no_memory)?;
     let out_of_place = form(args, communicator, case, apart)?;
-    let shared = Place::shared(case, rank, size.count).map_err(no_memory)?;
-    let in_place = shared.map(|place| form(args, communicator, case, place)).transpose()?;
+    let other = Place::other(case, rank, size.count).map_err(no_memory)?;
+    let in_place = other.map(|place| form(args, communicator, case, place)).transpose()?;
     Ok(Row { case, size, out_of_place, in_place })
 }
 

@@ -114,6 +114,7 @@ impl Values {
                 return self.input((rank + self.case.ranks - 1) % self.case.ranks, i);
             }
             Operation::PingPong => return self.input(0, i),
+            Operation::Group { .. } => return self.reduced(i),
         };
         match collective {
             Collective::AllReduce | Collective::Reduce { .. } => self.reduced(i),
@@ -184,9 +185,9 @@ pub(super) mod tests {
 
     fn every(ranks: u32) -> impl Iterator<Item = Values> {
         let collectives = Collective::ALL.map(Operation::Collective);
-        let messages = [Operation::SendRecv, Operation::PingPong];
-        collectives.into_iter().chain(messages).flat_map(move |operation| {
-            let line = format!("{operation} --ranks {ranks} -d all -o all");
+        let others = [Operation::SendRecv, Operation::PingPong, Operation::Group { members: 3 }];
+        collectives.into_iter().chain(others).flat_map(move |operation| {
+            let line = format!("{operation} --ranks {ranks} -d all -o all --members 3");
             Case::all(&args(&line)).into_iter().map(|case| Values { case, count: COUNT, seed: 99 })
         })
     }
