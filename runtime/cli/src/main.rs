@@ -28,6 +28,8 @@ Examples:
   stepccl plan all_reduce --ranks 64 --nodes 8 --bytes 256M
   stepccl info --json
 
+A job does not start or is slow: begin with stepccl doctor. A job hangs: stepccl status.
+
 Exit codes: 0 done, 1 failed or wrong results, 2 bad arguments, 128 + n ended by signal n
 (141: the reader of the output went away).";
 

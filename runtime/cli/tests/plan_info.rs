@@ -114,7 +114,7 @@ fn info_says_why_the_engine_does_not_come_up() {
 #[test]
 fn every_help_has_an_example_that_is_a_valid_command() {
     for (line, examples) in
-        [("--help", 3), ("bench --help", 3), ("plan --help", 2), ("info --help", 1)]
+        [("--help", 3), ("bench --help", 4), ("plan --help", 2), ("info --help", 1)]
     {
         let out = good(line);
         let lines: Vec<_> = out.lines().filter(|line| line.starts_with("  stepccl ")).collect();

@@ -43,31 +43,39 @@ pub(super) fn all(scene: &Scene) -> Vec<(&'static str, Finding)> {
 
 fn run(checks: &[Check], scene: &Scene, limit: Duration) -> Vec<(&'static str, Finding)> {
     let until = Instant::now() + limit;
+    let mut refused = None;
     let started: Vec<_> = checks
         .iter()
         .map(|(name, check)| {
             let (send, receive) = mpsc::channel();
-            let (scene, check) = (scene.clone(), *check);
+            let (copy, check) = (scene.clone(), *check);
+            let answer = send.clone();
             let thread = thread::Builder::new().name("check".to_owned());
             // The receiver is gone only where time was over.
-            let spawned = thread.spawn(move || send.send(check(&scene)));
-            (*name, receive, spawned.err())
+            if let Err(error) = thread.spawn(move || answer.send(check(&copy))) {
+                refused = Some(error);
+                // Better an answer without a bound than none.
+                let _ = send.send(check(scene));
+            }
+            (*name, receive)
         })
         .collect();
-    started
-        .into_iter()
-        .map(|(name, receive, refused)| {
-            let left = until.saturating_duration_since(Instant::now());
-            let lost = || match refused {
-                Some(error) => Finding::fail(format!("no thread: {error}"), "ulimit -u"),
-                None => Finding::fail(
-                    format!("no answer within {limit:?}, or an error of this command"),
-                    "sudo dmesg | tail  # a device or a file system may hang",
-                ),
-            };
-            (name, receive.recv_timeout(left).unwrap_or_else(|_| lost()))
-        })
-        .collect()
+    let lost = || {
+        Finding::fail(
+            format!("no answer within {limit:?}, or an error of this command"),
+            "sudo dmesg | tail  # a device or a file system may hang",
+        )
+    };
+    let found = started.into_iter().map(|(name, receive)| {
+        let left = until.saturating_duration_since(Instant::now());
+        (name, receive.recv_timeout(left).unwrap_or_else(|_| lost()))
+    });
+    let threads = |error| {
+        let fact = format!("none can be started, and jobs need them: {error}");
+        ("threads", Finding::fail(fact, "ulimit -u 65536  # docker: --pids-limit=-1"))
+    };
+    let found: Vec<_> = found.collect();
+    found.into_iter().chain(refused.map(threads)).collect()
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use super::finding::Finding;
 use super::scene::Scene;
 
 /// Namespaces, and the number of the machine's own one; where the kernel has no fixed number, that
-/// of process 1 stands for it.
+/// of process 1 stands for it, if that is the machine's own process 1.
 const KINDS: [(&str, Option<u64>); 4] = [
     ("user", Some(0xEFFF_FFFD)),
     ("pid", Some(0xEFFF_FFFC)),
@@ -12,14 +12,22 @@ const KINDS: [(&str, Option<u64>); 4] = [
     ("net", None),
 ];
 
+/// Number of the machine's network namespace in kernels that fix it (6.18 and later).
+const NET: u64 = 0xEFFF_FFF9;
+
 pub(super) fn check(scene: &Scene) -> Finding {
     let number = |process: &str, kind: &str| {
         let link = std::fs::read_link(scene.proc.join(format!("{process}/ns/{kind}"))).ok()?;
         inode(link.to_str()?)
     };
+    let outside = KINDS.iter().all(|(kind, initial)| {
+        *kind != "pid" || initial.is_some_and(|initial| number("self", kind) == Some(initial))
+    });
     let words = KINDS.map(|(kind, initial)| {
         let own = number("self", kind);
-        (kind, own, initial.or_else(|| number("1", kind)))
+        let fixed = || own.filter(|own| kind == "net" && *own == NET);
+        let first = || number("1", kind).filter(|_| outside);
+        (kind, own, initial.or_else(fixed).or_else(first))
     });
     judge(&words)
 }
@@ -67,6 +75,26 @@ mod tests {
         assert_eq!(found.verdict, Verdict::Ok);
         assert!(found.fact.starts_with("user the machine's, pid its own, net unknown; ranks"));
         assert_eq!(judge(&[("pid", None, None)]).verdict, Verdict::NotHere);
+    }
+
+    #[test]
+    fn in_a_container_process_1_says_nothing_of_the_machine() {
+        use std::os::unix::fs::symlink;
+        let (scene, _folder) = Scene::made_up();
+        for process in ["self", "1"] {
+            let folder = scene.proc.join(process).join("ns");
+            std::fs::create_dir_all(&folder).unwrap();
+            symlink("pid:[4026532000]", folder.join("pid")).unwrap();
+            symlink("net:[4026532001]", folder.join("net")).unwrap();
+        }
+        let fact = check(&scene).fact;
+        assert!(fact.contains("pid its own") && fact.contains("net unknown"), "{fact}");
+        for process in ["self", "1"] {
+            let pid = scene.proc.join(process).join("ns/pid");
+            std::fs::remove_file(&pid).unwrap();
+            symlink("pid:[4026531836]", pid).unwrap();
+        }
+        assert!(check(&scene).fact.contains("pid the machine's, ipc unknown, net the machine's"));
     }
 
     #[test]
