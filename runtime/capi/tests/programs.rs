@@ -108,14 +108,25 @@ fn every_function_in_two_processes_over_tcp() {
     run(&program, folder.path(), &format!("tcp:{free}"));
 }
 
+/// The C programs of a document.
+fn examples(document: &str) -> Vec<String> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../Documentation").join(document);
+    let text = fs::read_to_string(path).unwrap();
+    let blocks = text.split("```c\n").skip(1);
+    blocks.map(|block| block.split("```").next().unwrap().to_owned()).collect()
+}
+
 #[test]
-fn the_example_of_the_guide_runs() {
-    let guide = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../Documentation/c-guide.md");
-    let guide = fs::read_to_string(guide).unwrap();
-    let example = guide.split("```c\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
-    let folder = tempfile::tempdir().unwrap();
-    let source = folder.path().join("example.c");
-    fs::write(&source, example).unwrap();
-    let program = compile(&source, folder.path(), Linked::Shared);
-    run(&program, folder.path(), &format!("file:{}/store", folder.path().display()));
+fn the_examples_of_the_documents_run() {
+    for document in ["c-guide.md", "tutorial-migrating.md"] {
+        let examples = examples(document);
+        assert!(!examples.is_empty(), "{document} has no program");
+        for example in examples {
+            let folder = tempfile::tempdir().unwrap();
+            let source = folder.path().join("example.c");
+            fs::write(&source, example).unwrap();
+            let program = compile(&source, folder.path(), Linked::Shared);
+            run(&program, folder.path(), &format!("file:{}/store", folder.path().display()));
+        }
+    }
 }
