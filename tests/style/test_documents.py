@@ -98,3 +98,13 @@ def test_the_path_finder_finds():
     found = named_paths("see `runtime/plan/src/{step,plan}.rs`, [x](LICENSE.md), `f(a/b)`, `no/such`")
     assert found == {"runtime/plan/src/{step,plan}.rs", "LICENSE.md"}
     assert expand("a/{b,c}.rs") == ["a/b.rs", "a/c.rs"]
+
+
+def test_each_variable_is_documented():
+    """Every setting stands in the page of variables, and the page on tuning says whether to turn it."""
+    source = text(Path("runtime/stepccl/src/environment.rs"))
+    names = re.findall(r'name: "(STEPCCL_\w+)"', source)
+    assert len(names) > 10
+    for page in ("environment.md", "tuning.md"):
+        missing = [n for n in names if f"`{n}`" not in text(Path("Documentation") / page)]
+        assert not missing, f"{page} lacks {missing}"

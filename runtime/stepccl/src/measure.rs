@@ -17,6 +17,10 @@ const NETWORK_BYTES: usize = 256 << 10;
 const NETWORK_LIMIT: Duration = Duration::from_millis(50);
 /// Longest sleep while a probe is under way; a lost link ends it with an error.
 const NAP: Duration = Duration::from_millis(20);
+/// Looks for the end of a probe on a channel before this thread sleeps; some 100 us.
+const LOOKS_BEFORE_NAP: u32 = 2000;
+/// A channel that takes longer for a probe does not run.
+const CHANNEL_LIMIT: Duration = Duration::from_secs(10);
 /// Signals sent each way.
 const SIGNALS: u64 = 200;
 /// Values that the flag of the signals has not had after them, which begin with 2.
@@ -74,8 +78,23 @@ fn rate(
     for _ in 0..REPEATS {
         let start = Instant::now();
         if let Submission::InProgress(_) = engine.submit(operation)? {
+            let mut looks = 0;
             while completions.is_empty() {
                 engine.reap(&mut completions)?;
+                looks += 1;
+                // A channel on this core may get it only while this thread sleeps.
+                if looks > LOOKS_BEFORE_NAP && completions.is_empty() {
+                    engine.park(&mut |_| false, NAP)?;
+                }
+                if start.elapsed() > CHANNEL_LIMIT {
+                    return Err(EngineError::System {
+                        call: "a copy by a channel",
+                        message: format!(
+                            "{bytes} bytes took more than {CHANNEL_LIMIT:?}; do its threads run? \
+                             STEPCCL_DMA_CONCURRENCY=0 does without"
+                        ),
+                    });
+                }
             }
             completions.clear();
         }
