@@ -35,7 +35,11 @@ fn main() -> Result<(), Failure> {
     let each = |time: f64| (time - clock) / BATCH as f64;
     println!("{:<58} {:>8}", "per collective and peer, medians of two threads", "ns");
     println!("{:<58} {:>8.1}", "post what was called", each(post));
-    println!("{:<58} {:>8.1}", "see a peer's post, written on another core, and compare", each(compare));
+    println!(
+        "{:<58} {:>8.1}",
+        "see a peer's post, written on another core, and compare",
+        each(compare)
+    );
     println!("{:<58} {:>8.1}", "both", each(post) + each(compare));
     Ok(())
 }
