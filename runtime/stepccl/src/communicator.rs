@@ -60,7 +60,7 @@ impl Communicator {
     ///
     /// [`Error::InvalidArgument`], [`Error::Bootstrap`] (missing, duplicate or refused ranks),
     /// [`Error::Disagreement`] where ranks have other settings, [`Error::NotSupported`] where
-    /// ranks are on several hosts, [`Error::System`] and [`Error::Engine`].
+    /// ranks are on several nodes and the engine is `host`, [`Error::System`] and [`Error::Engine`].
     pub fn new(
         store: &dyn Store,
         name: &str,

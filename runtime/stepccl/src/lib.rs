@@ -2,7 +2,8 @@
 //!
 //! A [`Communicator`] joins ranks (processes, threads, or both) and runs collectives between
 //! them. A collective is compiled to a plan, the plan to operations on an engine, and the engine
-//! moves the bytes. Today there is one engine, `host`: threads of the process over shared memory.
+//! moves the bytes. There are two engines: `host`, shared memory between the ranks of a node, and
+//! `tcp` between nodes.
 //!
 //! ```
 //! use stepccl::{Communicator, Config, MemoryStore, ReduceOp};
