@@ -90,6 +90,7 @@ impl Network {
         let addresses: Vec<IpAddr> = usable.iter().map(|f| f.address).take(MAX_ADDRESSES).collect();
         if addresses.is_empty() {
             let mut names: Vec<_> = found.iter().map(|f| f.name.as_str()).collect();
+            names.sort_unstable();
             names.dedup();
             let what = format!(
                 "there is none with an address: STEPCCL_SOCKET_IFNAME is {}, and there are {}; \

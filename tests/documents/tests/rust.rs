@@ -54,6 +54,9 @@ fn the_program_runs_as_two_processes() {
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         assert_eq!(printed, format!("rank {rank} of 2: [1.0, 2.0, 0.5]\n"));
     }
+    let late = start("0").wait_with_output().unwrap();
+    let text = String::from_utf8_lossy(&late.stderr);
+    assert!(!late.status.success() && text.contains("is already taken by pid"), "{text}");
     let document = include_str!("../../../Documentation/tutorial-rust.md");
     assert!(document.contains("rank 0 of 2: [1.0, 2.0, 0.5]"), "the tutorial shows other output");
 }
