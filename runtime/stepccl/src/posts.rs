@@ -53,6 +53,10 @@ impl Posts {
         if self.all > after {
             return Ok(None);
         }
+        // A rank that runs ahead waits until half of the places are free, not for each: every look
+        // at a post takes its line from the rank that is to write there again.
+        // Never for a post that nobody can make before this rank's next.
+        let after = (after + self.places / 2).min(self.next - 1).max(after);
         let mut all = u64::MAX;
         for (rank, seen) in self.seen.iter_mut().enumerate() {
             if rank == self.own {

@@ -376,6 +376,9 @@ impl Engine for HostEngine {
         // - `post_of` checked that the range lies in the post; the caller vouches for `dst`, which
         //   is not in a segment, since those are not handed out.
         unsafe { kernel::copy(dst.base, post.data().add(offset), dst.bytes) };
+        if let Ok(next) = self.post_of(from, board, number + 1, 0) {
+            next.prefetch();
+        }
         Ok(())
     }
 

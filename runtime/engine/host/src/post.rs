@@ -48,6 +48,18 @@ impl Post<'_> {
         self.base.as_ptr().wrapping_add(POST_DATA)
     }
 
+    /// It will be looked at soon.
+    #[inline]
+    pub(crate) fn prefetch(&self) {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY:
+        // - SSE is part of x86_64, and a hint reads nothing.
+        unsafe {
+            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+            _mm_prefetch::<_MM_HINT_T0>(self.base.as_ptr().cast());
+        }
+    }
+
     /// What is there of post `number`.
     #[inline]
     pub(crate) fn look(&self, number: u64) -> Look {
