@@ -262,6 +262,7 @@ impl Communicator {
         request: Request,
         timeout: Option<Duration>,
     ) -> Result<Member, Error> {
+        self.inner.check_process()?;
         match request {
             Request::Collective(call) => self.collective(call, timeout),
             Request::Send(message) => self.message(Direction::Send, message, timeout),

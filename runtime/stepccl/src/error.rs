@@ -59,6 +59,11 @@ pub enum LossReason {
     },
     /// It destroyed its communicator.
     Closed,
+    /// Its user aborted it.
+    Aborted {
+        /// What that user said, cut to about a hundred bytes.
+        reason: String,
+    },
     /// It failed, and blames this rank.
     Failed {
         /// Rank that it blames.
@@ -72,6 +77,7 @@ impl fmt::Display for LossReason {
             Self::Died => f.write_str("its process died"),
             Self::Unreachable { detail } => f.write_str(detail),
             Self::Closed => f.write_str("it destroyed its communicator"),
+            Self::Aborted { reason } => write!(f, "it was aborted: {reason}"),
             Self::Failed { culprit } => write!(f, "it failed and blames rank {culprit}"),
         }
     }

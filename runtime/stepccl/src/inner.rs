@@ -12,6 +12,7 @@ use stepccl_engine::{Meter, Wake};
 
 use crate::error::{Error, OperationName, With};
 use crate::flight::Flight;
+use crate::forked::Maker;
 use crate::progress::{Abort, FEW, Patience, Progress, Ran};
 use crate::task::{Entry, Identity, Member, Task};
 use crate::work::{Called, Ended, Keep, Outcome, Work, WorkState};
@@ -49,6 +50,7 @@ pub(crate) struct Inner {
     abort: Arc<Abort>,
     worker: Worker,
     flight: Arc<Flight>,
+    maker: Maker,
 }
 
 #[derive(Debug, Default)]
@@ -87,6 +89,32 @@ impl Inner {
             abort,
             worker: Worker::default(),
             flight,
+            maker: Maker::this(),
+        }
+    }
+
+    /// Whether this process may use the communicator at all.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NotSupported`] in a process that was forked from its own.
+    #[inline]
+    pub fn check_process(&self) -> Result<(), Error> {
+        if self.maker.is_this() { Ok(()) } else { Err(self.forked()) }
+    }
+
+    #[cold]
+    fn forked(&self) -> Error {
+        Error::NotSupported {
+            what: format!(
+                "communicator '{}', rank {}, in a process that was forked",
+                self.name, self.rank
+            ),
+            why: format!(
+                "it belongs to process {}; make another one here, or start this process anew (spawn \
+                 in place of fork)",
+                self.maker.pid
+            ),
         }
     }
 
@@ -371,6 +399,9 @@ impl Inner {
 
     /// End all operations with [`Error::Aborted`]; no later one is possible.
     pub fn abort(&self, reason: &str) {
+        if !self.maker.is_this() {
+            return;
+        }
         self.abort.request(reason);
         self.waker.wake();
         let ended = {
@@ -385,14 +416,22 @@ impl Inner {
 
     /// Drive until everything that was started has ended.
     pub fn drain(&self) {
+        if !self.maker.is_this() {
+            return;
+        }
         let never = Arc::new(WorkState::default());
         while self.unfinished.load(Ordering::Acquire) > 0 {
             self.drive_until(&never, Instant::now().checked_add(DRAIN));
         }
     }
 
-    /// End what is under way, stop the worker, tell the peers.
-    pub fn close(&self) {
+    /// End what is under way, stop the worker, tell the peers. In a forked process nothing of it:
+    /// all is left as it is, for as long as that process lives.
+    pub fn close(self: &Arc<Self>) {
+        if !self.maker.is_this() {
+            std::mem::forget(Arc::clone(self));
+            return;
+        }
         self.worker.stop.store(true, Ordering::Release);
         // Handles may be waited for by other threads, which drive: they are to let go.
         self.abort.request("the communicator was destroyed with operations under way");

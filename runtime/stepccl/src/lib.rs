@@ -66,6 +66,7 @@ mod engines;
 mod environment;
 mod error;
 mod flight;
+mod forked;
 #[cfg(feature = "fuzz")]
 #[doc(hidden)]
 pub mod fuzz;

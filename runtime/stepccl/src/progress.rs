@@ -434,6 +434,9 @@ impl Progress {
     fn give_up(&mut self, fatal: &Fatal) {
         if self.broken.is_none() {
             self.broken = Some(fatal.error.clone());
+            if let Error::Aborted { reason, .. } = &fatal.error {
+                self.cx.engine.explain(reason);
+            }
             self.cx.engine.announce(RankState::Failed { culprit: fatal.culprit });
             self.flight.fails(&fatal.error, fatal.culprit);
         }

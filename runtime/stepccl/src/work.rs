@@ -230,6 +230,7 @@ impl Work {
     ///
     /// The error the operation ended with, or [`Error::Timeout`] where `limit` was over.
     pub fn wait(&self, limit: Option<Duration>) -> Outcome {
+        self.inner.check_process()?;
         let started = Instant::now();
         // A limit past the end of time is none.
         self.inner.drive_until(&self.state, limit.and_then(|l| started.checked_add(l)));

@@ -124,7 +124,9 @@ fn abort_ends_a_wait_from_another_thread_and_reaches_the_peers() {
         } else {
             // In a wait of its own when rank 0 aborts.
             let error = comm.recv(&mut [0u8; 4], 0).unwrap_err();
-            assert!(matches!(error, Error::PeerLost { peer: 0, .. }), "{error}");
+            let text = error.to_string();
+            assert!(matches!(error, Error::PeerLost { peer: 0, .. }), "{text}");
+            assert!(text.contains("it was aborted: the user pressed a key"), "{text}");
         }
     });
     assert!(started.elapsed() < Duration::from_secs(5));

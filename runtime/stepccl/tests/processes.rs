@@ -134,7 +134,7 @@ fn mourn(comm: &Communicator, world: u32) {
     match reason {
         LossReason::Died => assert_eq!(*peer, world - 1, "{error}"),
         LossReason::Failed { culprit } => assert_eq!(*culprit, world - 1, "{error}"),
-        LossReason::Closed | LossReason::Unreachable { .. } => panic!("{error}"),
+        other => panic!("{other}: {error}"),
     }
     assert!(started.elapsed() < Duration::from_secs(2), "{:?}: {error}", started.elapsed());
 }

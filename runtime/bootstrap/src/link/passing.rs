@@ -36,7 +36,7 @@ pub(crate) fn send_with(
 ///
 /// # Errors
 ///
-/// What `recvmsg` says; `EPROTO` where the message was truncated.
+/// What `recvmsg` says; `EMFILE` where this process can have no more descriptors.
 pub(crate) fn receive_with(
     socket: BorrowedFd<'_>,
     bytes: &mut [u8],
@@ -50,7 +50,9 @@ pub(crate) fn receive_with(
         Some(&mut control),
         MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_CMSG_CLOEXEC,
     )?;
-    for control in message.cmsgs().map_err(|_| Errno::EPROTO)? {
+    // There is room for all that one message can have, so the kernel cuts it only where it finds no
+    // free number for a descriptor.
+    for control in message.cmsgs().map_err(|_| Errno::EMFILE)? {
         if let ControlMessageOwned::ScmRights(received) = control {
             for fd in received {
                 // SAFETY:

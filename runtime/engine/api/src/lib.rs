@@ -276,13 +276,20 @@ pub trait Engine: Send + fmt::Debug {
     /// Handle that ends a `park`.
     fn waker(&self) -> Arc<dyn Wake>;
 
+    /// Why this rank is about to announce a failure of its own. Peers may read some hundred bytes of
+    /// it by [`why_lost`](Self::why_lost).
+    fn explain(&mut self, reason: &str) {
+        let _ = reason;
+    }
+
     /// Tell every peer what became of this rank.
     fn announce(&mut self, state: RankState);
 
     /// Append every peer that died, closed or failed. Costs system calls.
     fn lost_peers(&mut self, lost: &mut Vec<LostPeer>);
 
-    /// What is known of the end of a link to `rank`, where that is more than that it ended.
+    /// What is known of the end of a link to `rank`, where that is more than that it ended; where it
+    /// failed, what it said by [`explain`](Self::explain).
     fn why_lost(&self, rank: u32) -> Option<String> {
         let _ = rank;
         None

@@ -20,7 +20,7 @@ use crate::header;
 use crate::kernel;
 use crate::lane::Lane;
 use crate::lanes;
-use crate::layout::{Layout, STATE};
+use crate::layout::{Layout, REASON, REASON_BYTES, STATE};
 use crate::liveness::{self, Peer};
 use crate::post::Post;
 use crate::pull;
@@ -470,6 +470,28 @@ impl Engine for HostEngine {
 
     fn waker(&self) -> Arc<dyn Wake> {
         self.waker.clone()
+    }
+
+    fn explain(&mut self, reason: &str) {
+        let end = reason.floor_char_boundary(REASON_BYTES);
+        let mut bytes = [0; REASON_BYTES];
+        bytes[..end].copy_from_slice(&reason.as_bytes()[..end]);
+        // The header is in every segment. Peers read it after the state, which follows.
+        let _ = self.own().segment().view().copy_in(REASON, &bytes);
+    }
+
+    fn why_lost(&self, rank: u32) -> Option<String> {
+        let lane = self.lanes.get(rank as usize)?;
+        let state = header::decode_state(lane.state().load(Ordering::Acquire), rank);
+        if !matches!(state, RankState::Failed { .. }) {
+            return None;
+        }
+        let mut bytes = [0; REASON_BYTES];
+        lane.segment().view().copy_out(REASON, &mut bytes).ok()?;
+        let text = String::from_utf8_lossy(&bytes);
+        let text = text.trim_end_matches('\0');
+        let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+        (!text.is_empty()).then_some(text)
     }
 
     fn announce(&mut self, state: RankState) {

@@ -8,7 +8,7 @@ use stepccl_memory::Segment;
 use crate::config::{HostConfig, PeerLink};
 use crate::lane::Lane;
 use crate::layout::Layout;
-use crate::liveness::Peer;
+use crate::liveness::{self, Peer};
 use crate::{HostError, header, pull};
 
 /// Lanes of all ranks by rank, and what else is known of the peers, by rank.
@@ -32,7 +32,8 @@ pub(crate) fn connect(
         segments[rank as usize] = Some(segment);
         // Without a socket it is a thread of this process.
         let process = socket.as_ref().map_or_else(|| Some(Pid::this()), pull::process_of);
-        peers.push(Peer { rank, pid, socket, process });
+        let end = process.filter(|_| socket.is_some()).and_then(liveness::end_of);
+        peers.push(Peer { rank, pid, socket, process, end });
     }
     if let Some((rank, count)) = (0..).zip(counts).find(|(_, count)| *count != 1) {
         let links = if rank == own_rank { count - 1 } else { count };

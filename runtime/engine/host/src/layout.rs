@@ -4,6 +4,7 @@
 //! |---|---|---|---|
 //! | 0 .. 64 | facts of the rank, see [`header`](crate::header) | owner, once | all |
 //! | 128 .. 136 | state word: what became of the rank | owner | all |
+//! | 136 .. 256 | why it failed, as text filled up with zeros; valid with the state | owner | all |
 //! | 256 .. 260 | doorbell, a futex word that only grows | all | owner |
 //! | 260 .. 264 | sleeping: 1 while the owner sleeps or is about to | owner | all |
 //! | 4096 .. | flags, one `u64` in a line of its own each | owner | all |
@@ -23,6 +24,10 @@ use crate::header::FACTS_BYTES;
 pub(crate) const PAGE_BYTES: usize = 4096;
 /// Offset of the state word.
 pub(crate) const STATE: usize = 128;
+/// Offset of the reason of a failure.
+pub(crate) const REASON: usize = STATE + 8;
+/// Most bytes of it.
+pub(crate) const REASON_BYTES: usize = DOORBELL - REASON;
 /// Offset of the doorbell.
 pub(crate) const DOORBELL: usize = 256;
 /// Offset of the sleeping word.

@@ -331,6 +331,11 @@ impl Engine for TcpEngine {
         self.host.waker()
     }
 
+    fn explain(&mut self, reason: &str) {
+        // Ranks of other nodes hear that it failed, and not why.
+        self.host.explain(reason);
+    }
+
     fn announce(&mut self, state: RankState) {
         *lock(&self.shared.own_state) = state;
         self.host.announce(state);
@@ -360,7 +365,7 @@ impl Engine for TcpEngine {
 
     fn why_lost(&self, rank: u32) -> Option<String> {
         match self.ways.get(rank as usize)? {
-            Way::Host(_) => None,
+            Way::Host(rank) => self.host.why_lost(*rank),
             Way::Peer(peer) => self.shared.peers[*peer].why_cut().map(str::to_owned),
         }
     }

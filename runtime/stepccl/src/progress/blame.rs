@@ -43,7 +43,10 @@ impl Progress {
                 None => (LossReason::Died, lost.rank),
             },
             RankState::Closed => (LossReason::Closed, lost.rank),
-            RankState::Failed { culprit } => (LossReason::Failed { culprit }, culprit),
+            RankState::Failed { culprit } => match self.cx.engine.why_lost(lost.rank) {
+                Some(reason) if culprit == lost.rank => (LossReason::Aborted { reason }, culprit),
+                _ => (LossReason::Failed { culprit }, culprit),
+            },
         };
         let error = Error::PeerLost {
             operation: Box::new(self.name_of(needs)),

@@ -192,7 +192,9 @@ fn a_lost_peer_is_an_error_of_the_operation_that_needs_it() {
             LossReason::Failed { culprit } => {
                 lock(&cluster.world).announce(2, RankState::Failed { culprit });
             }
-            LossReason::Unreachable { .. } => panic!("not in the list"),
+            LossReason::Unreachable { .. } | LossReason::Aborted { .. } => {
+                panic!("not in the list")
+            }
         }
         cluster.rest(0);
         let ended = outcomes(&mut cluster);
