@@ -59,6 +59,25 @@ need_python_env() {
 deny_version=0.20.2
 deny_root=$cache/cargo-deny-$deny_version
 
+# The nightly that scripts/setup installs where there is none; tests that need one are skipped
+# without it.
+nightly_wanted=nightly-2026-05-20
+
+# nightly_with COMPONENT...: a nightly toolchain that has them: the pinned one, or the newest.
+nightly_with() {
+    command -v rustup >/dev/null || return 1
+    local toolchain component have
+    for toolchain in "$nightly_wanted" nightly; do
+        have=$(rustup component list --toolchain "$toolchain" --installed 2>/dev/null) || continue
+        for component in "$@"; do
+            grep -q "^$component" <<<"$have" || continue 2
+        done
+        echo "$toolchain"
+        return
+    done
+    return 1
+}
+
 # step NAME COMMAND...: run one step with a header and its time; count it as passed or failed.
 passed=0 failed=0 failed_steps=()
 step() {

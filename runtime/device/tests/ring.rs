@@ -37,7 +37,7 @@ fn two_threads_move_a_million_entries_whole() {
     let (mut client, mut service) = Ring::in_process(64).unwrap();
     sendable(&client);
     sendable(&service);
-    const COUNT: u64 = 1_000_000;
+    const COUNT: u64 = if cfg!(miri) { 100 } else { 1_000_000 };
     let worker = thread::spawn(move || {
         let mut next = 0;
         while next < COUNT {
@@ -74,7 +74,7 @@ fn two_threads_move_a_million_entries_whole() {
 #[test]
 fn a_sleeping_side_is_woken() {
     let (mut client, mut service) = Ring::in_process(1).unwrap();
-    const COUNT: u64 = 20_000;
+    const COUNT: u64 = if cfg!(miri) { 20 } else { 20_000 };
     let start = Instant::now();
     let worker = thread::spawn(move || {
         let mut done = 0;
@@ -280,7 +280,7 @@ impl Model {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(96))]
+    #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 1 } else { 96 }))]
 
     #[test]
     fn a_ring_is_two_queues(steps in steps(), log in 0_u32..4) {

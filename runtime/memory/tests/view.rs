@@ -10,7 +10,7 @@ fn offsets() -> impl Strategy<Value = usize> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(512))]
+    #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 1 } else { 512 }))]
 
     #[test]
     fn ranges_end_where_the_memory_does(offset in offsets(), bytes in offsets()) {

@@ -115,3 +115,95 @@ impl Post<'_> {
         self.word(0).store(number + 1, Ordering::Release);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::cell::UnsafeCell;
+
+    use super::*;
+
+    const POST_BYTES: usize = 4 * FLAG_STRIDE;
+
+    /// Memory of a board of two posts.
+    #[repr(align(64))]
+    struct Memory(UnsafeCell<[u8; 2 * POST_BYTES]>);
+
+    // SAFETY:
+    // - Posts order all accesses; that they do is what is tested.
+    unsafe impl Sync for Memory {}
+
+    impl Memory {
+        const fn new() -> Self {
+            Self(UnsafeCell::new([0; 2 * POST_BYTES]))
+        }
+
+        fn post(&self, number: u64) -> Post<'_> {
+            let place = (number % 2) as usize * POST_BYTES;
+            let base = NonNull::new(self.0.get().cast::<u8>()).unwrap();
+            // SAFETY:
+            // - The place lies in the memory, which lives as long, on a line of its own.
+            unsafe { Post::at(base.add(place)) }
+        }
+    }
+
+    fn data(bytes: usize, number: u64) -> Vec<u8> {
+        (0..bytes).map(|at| (at as u64 * 31 + number) as u8).collect()
+    }
+
+    fn fetch(post: &Post<'_>, bytes: usize) -> Vec<u8> {
+        let mut out = vec![0; bytes];
+        // SAFETY:
+        // - A post has so many bytes, and its number was seen.
+        unsafe { out.as_mut_ptr().copy_from_nonoverlapping(post.data(), bytes) };
+        out
+    }
+
+    #[test]
+    fn parts_lie_one_behind_the_other_wherever_they_are_cut() {
+        let memory = Memory::new();
+        let post = memory.post(0);
+        for bytes in [0, 1, 39, 40, 41, 100, POST_BYTES - POST_DATA] {
+            for cut in [0, bytes / 3, bytes.min(40), bytes] {
+                let number = (bytes * 7 + cut) as u64;
+                let data = data(bytes, number);
+                let (head, tail) = data.split_at(cut);
+                let parts =
+                    [head, tail].map(|part| Part { base: part.as_ptr(), bytes: part.len() });
+                // SAFETY:
+                // - The parts are those of the vector, and nobody else uses the post.
+                unsafe { post.write(number, [number, 5], &parts) };
+                assert_eq!(post.look(number), Look::Here([number, 5]));
+                assert_eq!(post.look(number + 1), Look::Absent);
+                assert_eq!(fetch(&post, bytes), data, "{bytes} bytes cut at {cut}");
+            }
+        }
+    }
+
+    /// Two ranks that answer one another, as collectives do. A place is written again when the other
+    /// side has posted again, which it does when it has read what stands there.
+    #[test]
+    fn who_sees_the_number_sees_the_rest() {
+        const ROUNDS: u64 = if cfg!(miri) { 12 } else { 2000 };
+        let boards = [Memory::new(), Memory::new()];
+        let play = |own: &Memory, theirs: &Memory| {
+            for number in 0..ROUNDS {
+                let bytes = (number as usize * 13) % (POST_BYTES - POST_DATA);
+                let mine = data(bytes, number);
+                let part = Part { base: mine.as_ptr(), bytes };
+                // SAFETY:
+                // - The part is the vector, and the other side has read what stands there: its
+                //   last post was seen, and came after that.
+                unsafe { own.post(number).write(number, [number, !number], &[part]) };
+                while theirs.post(number).look(number) == Look::Absent {
+                    std::thread::yield_now();
+                }
+                assert_eq!(theirs.post(number).look(number), Look::Here([number, !number]));
+                assert_eq!(fetch(&theirs.post(number), bytes), mine);
+            }
+        };
+        std::thread::scope(|scope| {
+            scope.spawn(|| play(&boards[0], &boards[1]));
+            scope.spawn(|| play(&boards[1], &boards[0]));
+        });
+    }
+}
