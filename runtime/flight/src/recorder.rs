@@ -198,21 +198,28 @@ impl Recorder {
     /// Copy all of its bytes to `to`, which has as many. Whether that could be.
     #[must_use]
     pub fn copy_out(&self, to: &mut [u8]) -> bool {
-        self.ring.as_ref().is_some_and(|ring| {
-            to.len() == ring.segment.bytes() && ring.segment.view().copy_out(0, to).is_ok()
-        })
+        self.ring.as_ref().is_some_and(|ring| to.len() == ring.segment.bytes() && ring.read(0, to))
     }
 
     /// What is in it now. None where it is off.
     #[must_use]
     pub fn snapshot(&self) -> Option<Snapshot> {
         let ring = self.ring.as_ref()?;
-        let view = ring.segment.view();
-        Snapshot::take(ring.segment.bytes(), |at, bytes| view.copy_out(at, bytes).is_ok()).ok()
+        Snapshot::take(ring.segment.bytes(), |at, bytes| ring.read(at, bytes)).ok()
     }
 }
 
 impl Ring {
+    /// Copy whole words out, while other threads of this process write them. Whether they are there.
+    fn read(&self, at: usize, bytes: &mut [u8]) -> bool {
+        let (to, rest) = bytes.as_chunks_mut::<8>();
+        let Ok(words) = self.segment.view().atomic_u64s(at, to.len()) else { return false };
+        for (to, word) in to.iter_mut().zip(words) {
+            *to = word.load(Ordering::Relaxed).to_ne_bytes();
+        }
+        rest.is_empty()
+    }
+
     fn header(&self) -> &[AtomicU64] {
         // The segment is at least a header long and aligned to a page.
         self.segment.view().atomic_u64s(0, HEADER_BYTES / 8).unwrap_or(&[])
