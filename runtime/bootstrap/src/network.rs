@@ -89,9 +89,13 @@ impl Network {
         usable.sort_by_key(|f| promise(f));
         let addresses: Vec<IpAddr> = usable.iter().map(|f| f.address).take(MAX_ADDRESSES).collect();
         if addresses.is_empty() {
-            let mut names: Vec<_> = found.iter().map(|f| f.name.as_str()).collect();
-            names.sort_unstable();
-            names.dedup();
+            let mut names: Vec<&str> = Vec::new();
+            for Found { name, .. } in found {
+                // One has several addresses, and they are listed by family.
+                if !names.contains(&name.as_str()) {
+                    names.push(name);
+                }
+            }
             let what = format!(
                 "there is none with an address: STEPCCL_SOCKET_IFNAME is {}, and there are {}; \
                  bring one up or choose others",
@@ -185,10 +189,12 @@ mod tests {
 
     #[test]
     fn nothing_left_is_an_error_that_names_what_there_is() {
-        let all = [found("lo", "127.0.0.1"), found("eth0", "10.0.0.5")];
+        // As the system lists them: each family after the other.
+        let both = |four, six| [found("lo", four), found("eth0", six)];
+        let all = [both("127.0.0.1", "10.0.0.5"), both("::1", "2001:db8::5")].concat();
         let text = network("ib").choose(&all).unwrap_err().to_string();
         assert!(
-            text.contains("STEPCCL_SOCKET_IFNAME is ib") && text.contains("lo, eth0"),
+            text.contains("STEPCCL_SOCKET_IFNAME is ib") && text.contains("are lo, eth0;"),
             "{text}"
         );
     }
