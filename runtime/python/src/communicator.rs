@@ -3,16 +3,23 @@
 //! Before: `runtime/python/python/stepccl/collectives.py`.
 //! After: `runtime/stepccl/src/communicator.rs`.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
-use stepccl::{AnyMessage, Call, Keep, MAX_START_TIMEOUT, Memory, Message, Request, UnevenCall};
+use pyo3::types::{PyDict, PyList};
+use stepccl::{
+    AnyMessage, Call, Collective, Keep, MAX_START_TIMEOUT, Memory, Message, Request, UnevenCall,
+};
 
 use crate::errors::{AbortedError, to_python};
+use crate::options::Options;
 use crate::store::PyStore;
+use crate::tensors::Tensors;
+use crate::window::{Batch, Window};
 use crate::work::{State, Work, seconds};
-use crate::{names, settings};
+use crate::{names, settings, tensors};
 
 /// The ranks that run collectives together.
 #[pyclass(frozen, module = "stepccl._core")]
@@ -25,6 +32,8 @@ pub(crate) struct Communicator {
     name: String,
     /// None once closed.
     ranks: Mutex<Option<Arc<stepccl::Communicator>>>,
+    /// What is collected, while a window is open.
+    window: Mutex<Option<Window>>,
 }
 
 /// A Python object that lives until an operation is done.
@@ -59,39 +68,55 @@ impl Communicator {
         })
     }
 
-    /// Run or start `request`.
+    fn window(&self) -> MutexGuard<'_, Option<Window>> {
+        self.window.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Run or start `request`, or keep it for the end of the window. None where it has run.
     ///
     /// # Safety
     ///
-    /// The memory of `request` must live during the call, and as long as `keep` does.
+    /// The memory of `request`, which is that of `tensors`, must live during the call, and as long
+    /// as the tensors do.
     unsafe fn submit(
         &self,
-        py: Python<'_>,
         request: Request,
-        keep: Py<PyAny>,
+        tensors: &Tensors<'_, '_>,
         synchronous: bool,
-        timeout_s: Option<f64>,
-    ) -> PyResult<Work> {
+        timeout: Option<Duration>,
+    ) -> PyResult<Option<Work>> {
+        let py = tensors.py();
         let ranks = self.open()?;
-        let timeout = seconds(timeout_s)?;
-        py.detach(|| {
+        if self.window().is_some() {
+            // Python is not called with the lock held: it may let other threads run.
+            let (spans, keep) = (tensors.spans()?, tensors.keep()?);
+            let mut window = self.window();
+            window.get_or_insert_default().push(request, spans, keep, timeout);
+            return Ok(Some(Work(State::Collected)));
+        }
+        if synchronous {
             // SAFETY:
-            // - The caller promises that the memory lives during the call, and as long as `keep`.
-            unsafe {
-                if synchronous {
-                    ranks.run(request, timeout).map(|()| State::Done)
-                } else {
-                    ranks.start(request, timeout, Kept::keep(keep)).map(State::Started)
-                }
-            }
-        })
-        .map(Work)
-        .map_err(|e| to_python(&e))
+            // - The caller promises that the memory lives during the call.
+            py.detach(|| unsafe { ranks.run(request, timeout) }).map_err(|e| to_python(&e))?;
+            return Ok(None);
+        }
+        let keep = Kept::keep(tensors.keep()?);
+        // SAFETY:
+        // - The memory lives as long as the tensors, which `keep` holds.
+        let work = py.detach(|| unsafe { ranks.start(request, timeout, keep) });
+        work.map(|work| Some(Work(State::Started(work)))).map_err(|e| to_python(&e))
     }
 }
 
 fn message(address: usize, bytes: usize, peer: u32, tag: i32) -> Message {
     Message { peer, tag, memory: std::ptr::with_exposed_provenance_mut(address), bytes }
+}
+
+/// Elements of the blocks of a collective: of every block, or of each one sent and received.
+#[derive(FromPyObject)]
+enum Counts {
+    Even(usize),
+    Uneven(Vec<usize>, Vec<usize>),
 }
 
 #[pymethods]
@@ -116,7 +141,13 @@ impl Communicator {
         let ranks = py
             .detach(|| stepccl::Communicator::new(&store, &name, rank, size, &settings))
             .map_err(|e| to_python(&e))?;
-        Ok(Self { rank, size, name, ranks: Mutex::new(Some(Arc::new(ranks))) })
+        Ok(Self {
+            rank,
+            size,
+            name,
+            ranks: Mutex::new(Some(Arc::new(ranks))),
+            window: Mutex::new(None),
+        })
     }
 
     /// Start a collective of `count` elements a block.
@@ -147,102 +178,138 @@ impl Communicator {
             input: Memory::from_pointers(&send),
             output: Memory::from_pointers(&recv),
         };
-        // SAFETY:
-        // - The package gives addresses of tensors with as many elements as the collective needs,
-        //   which live during the call, and as long as `keep`.
-        unsafe { self.submit(py, call.into(), keep, synchronous, timeout_s) }
+        let ranks = self.open()?;
+        let timeout = seconds(timeout_s)?;
+        py.detach(|| {
+            // SAFETY:
+            // - The caller gives addresses of memory with as many elements as the collective
+            //   needs, which lives during the call, and as long as `keep`.
+            unsafe {
+                if synchronous {
+                    ranks.run(call, timeout).map(|()| State::Done)
+                } else {
+                    ranks.start(call, timeout, Kept::keep(keep)).map(State::Started)
+                }
+            }
+        })
+        .map(Work)
+        .map_err(|e| to_python(&e))
     }
 
-    /// Start a collective whose blocks have these many elements.
+    /// Run or start a collective on torch's tensors. `count` is that of the elements of a block, or
+    /// two lists: those of each block sent, and of each received.
     #[expect(clippy::too_many_arguments, reason = "the package passes what torch passes")]
-    #[expect(clippy::needless_pass_by_value, reason = "pyo3 makes the lists anew for each call")]
-    fn start_uneven(
+    fn collective(
         &self,
-        py: Python<'_>,
+        send: &Bound<'_, PyList>,
+        recv: &Bound<'_, PyList>,
         collective: &str,
-        dtype: &str,
-        op: &str,
-        send_counts: Vec<usize>,
-        recv_counts: Vec<usize>,
-        send: Vec<usize>,
-        recv: Vec<usize>,
-        keep: Py<PyAny>,
-        synchronous: bool,
-        timeout_s: Option<f64>,
-        premul: f64,
-    ) -> PyResult<Work> {
-        let call = UnevenCall {
-            uneven: names::uneven(collective, send_counts, recv_counts)?,
-            dtype: names::dtype(dtype)?,
-            op: names::op(op)?,
-            premul,
-            input: Memory::from_pointers(&send),
-            output: Memory::from_pointers(&recv),
+        root: u32,
+        count: Counts,
+        opts: &Bound<'_, PyAny>,
+        timeout_s: f64,
+    ) -> PyResult<Option<Work>> {
+        let kind = names::collective(collective, root)?;
+        let Options { op, premul, synchronous, timeout } = Options::read(kind, opts, timeout_s)?;
+        let tensors = Tensors::read(collective, send, recv)?;
+        let dtype = tensors.dtype(collective)?;
+        let input = Memory::from_pointers(&tensors.input);
+        let output = Memory::from_pointers(&tensors.output);
+        let request = match count {
+            // All ranks give the same count, so all of them leave here.
+            Counts::Even(0) if kind != Collective::Barrier => {
+                return Ok((!synchronous).then_some(Work(State::Done)));
+            }
+            Counts::Even(count) => {
+                Call { collective: kind, dtype, op, premul, count, input, output }.into()
+            }
+            Counts::Uneven(sent, received) => {
+                let uneven = names::uneven(collective, sent, received)?;
+                UnevenCall { uneven, dtype, op, premul, input, output }.into()
+            }
         };
         // SAFETY:
-        // - The package gives addresses of tensors with as many elements as the counts say, which
-        //   live during the call, and as long as `keep`.
-        unsafe { self.submit(py, call.into(), keep, synchronous, timeout_s) }
+        // - The package gives tensors with as many elements as the counts say.
+        unsafe { self.submit(request, &tensors, synchronous, timeout) }
     }
 
-    /// Receive bytes from whichever rank sends first.
-    #[expect(clippy::too_many_arguments, reason = "the package passes what torch passes")]
-    fn recv_any(
+    /// Start to send the tensor of `send`, or to receive the one of `recv`; without a peer from
+    /// whichever rank sends first. The other list is empty.
+    fn message(
         &self,
-        py: Python<'_>,
-        ptr: usize,
-        nbytes: usize,
+        send: &Bound<'_, PyList>,
+        recv: &Bound<'_, PyList>,
+        peer: Option<u32>,
         tag: i32,
-        keep: Py<PyAny>,
-        synchronous: bool,
-        timeout_s: Option<f64>,
-    ) -> PyResult<Work> {
-        let memory = std::ptr::with_exposed_provenance_mut(ptr);
-        let request = Request::RecvAny(AnyMessage { tag, memory, bytes: nbytes });
+        timeout_s: f64,
+    ) -> PyResult<Option<Work>> {
+        let timeout = seconds(Some(timeout_s))?;
+        let what = if send.is_empty() { "recv" } else { "send" };
+        let tensors = Tensors::read(what, send, recv)?;
+        tensors.dtype(what)?;
+        let request = match (&tensors.input[..], &tensors.output[..], peer) {
+            (&[address], [], Some(peer)) => {
+                Request::Send(message(address, tensors::bytes(&send.get_item(0)?)?, peer, tag))
+            }
+            ([], &[address], Some(peer)) => {
+                Request::Recv(message(address, tensors::bytes(&recv.get_item(0)?)?, peer, tag))
+            }
+            ([], &[address], None) => {
+                let memory = std::ptr::with_exposed_provenance_mut(address);
+                let bytes = tensors::bytes(&recv.get_item(0)?)?;
+                Request::RecvAny(AnyMessage { tag, memory, bytes })
+            }
+            _ => return Err(PyValueError::new_err("a message has one tensor, a send also a peer")),
+        };
         // SAFETY:
-        // - The package gives the address of a tensor of so many bytes, which lives during the
-        //   call, and as long as `keep`.
-        unsafe { self.submit(py, request, keep, synchronous, timeout_s) }
+        // - The length is that of the tensor.
+        unsafe { self.submit(request, &tensors, false, timeout) }
     }
 
-    /// Send bytes to one rank.
-    #[expect(clippy::too_many_arguments, reason = "the package passes what torch passes")]
-    fn send(
-        &self,
-        py: Python<'_>,
-        ptr: usize,
-        nbytes: usize,
-        peer: u32,
-        tag: i32,
-        keep: Py<PyAny>,
-        synchronous: bool,
-        timeout_s: Option<f64>,
-    ) -> PyResult<Work> {
-        let request = Request::Send(message(ptr, nbytes, peer, tag));
-        // SAFETY:
-        // - The package gives the address of a tensor of so many bytes, which lives during the
-        //   call, and as long as `keep`.
-        unsafe { self.submit(py, request, keep, synchronous, timeout_s) }
+    /// Collect operations from here on, until `end_group`.
+    fn start_group(&self) {
+        self.window().get_or_insert_default();
     }
 
-    /// Receive bytes from one rank.
-    #[expect(clippy::too_many_arguments, reason = "the package passes what torch passes")]
-    fn recv(
-        &self,
-        py: Python<'_>,
-        ptr: usize,
-        nbytes: usize,
-        peer: u32,
-        tag: i32,
-        keep: Py<PyAny>,
-        synchronous: bool,
-        timeout_s: Option<f64>,
-    ) -> PyResult<Work> {
-        let request = Request::Recv(message(ptr, nbytes, peer, tag));
-        // SAFETY:
-        // - The package gives the address of a tensor of so many bytes, which lives during the
-        //   call, and as long as `keep`.
-        unsafe { self.submit(py, request, keep, synchronous, timeout_s) }
+    /// Forget what was collected.
+    fn drop_group(&self) {
+        *self.window() = None;
+    }
+
+    /// Run or start what was collected as one; handles only where it was started.
+    fn end_group(&self, py: Python<'_>, synchronous: bool) -> PyResult<Vec<Work>> {
+        let batches = self.window().take().unwrap_or_default().into_batches();
+        let ranks = self.open()?;
+        let mut started = Vec::new();
+        for Batch { mut requests, keep, timeout, .. } in batches {
+            let alone = if requests.len() == 1 { requests.pop() } else { None };
+            let result = if synchronous {
+                // SAFETY:
+                // - `keep` holds the tensors until the call has returned.
+                let done = py.detach(|| unsafe {
+                    match alone {
+                        Some(request) => ranks.run(request, timeout),
+                        None => ranks.run_group(requests, timeout),
+                    }
+                });
+                drop(keep);
+                done.map(|()| None)
+            } else {
+                let keep = Kept::keep(keep.into_pyobject(py)?.into_any().unbind());
+                // SAFETY:
+                // - `keep` holds the tensors until the work is done.
+                py.detach(|| unsafe {
+                    match alone {
+                        Some(request) => ranks.start(request, timeout, keep),
+                        None => ranks.start_group(requests, timeout, keep),
+                    }
+                })
+                .map(Some)
+            };
+            let work = result.map_err(|e| to_python(&e))?;
+            started.extend(work.map(|work| Work(State::Started(work))));
+        }
+        Ok(started)
     }
 
     /// Fail every operation that is not done, here and at the peers.

@@ -6,8 +6,11 @@
 mod communicator;
 mod errors;
 mod names;
+mod options;
 mod settings;
 mod store;
+mod tensors;
+mod window;
 mod work;
 
 use pyo3::prelude::*;
@@ -41,6 +44,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("PeerLostError", py.get_type::<errors::PeerLostError>())?;
     module.add("RefusedError", py.get_type::<errors::RefusedError>())?;
     module.add("AbortedError", py.get_type::<errors::AbortedError>())?;
+    module.add("Scattered", py.get_type::<tensors::Scattered>())?;
     module.add_function(wrap_pyfunction!(version, module)?)?;
     module.add_function(wrap_pyfunction!(info, module)?)
 }

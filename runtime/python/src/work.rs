@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
 use crate::errors::to_python;
@@ -12,11 +12,18 @@ use crate::errors::to_python;
 #[derive(Debug)]
 pub(crate) struct Work(pub State);
 
-/// An operation that ended before the call returned has no handle.
+/// How far it has come.
 #[derive(Debug)]
 pub(crate) enum State {
+    /// It ended before the call returned.
     Done,
+    /// It starts with its group, whose handles tell of it.
+    Collected,
     Started(stepccl::Work),
+}
+
+fn collected() -> PyErr {
+    PyRuntimeError::new_err("this operation is part of a group; end the group, and wait for that")
 }
 
 /// A time from Python: none, or seconds above 0.
@@ -38,6 +45,7 @@ impl Work {
         let limit = seconds(timeout_s)?;
         match &self.0 {
             State::Done => Ok(()),
+            State::Collected => Err(collected()),
             State::Started(work) => py.detach(|| work.wait(limit)).map_err(|e| to_python(&e)),
         }
     }
@@ -46,6 +54,7 @@ impl Work {
     fn is_done(&self) -> bool {
         match &self.0 {
             State::Done => true,
+            State::Collected => false,
             State::Started(work) => work.is_done(),
         }
     }
@@ -53,7 +62,7 @@ impl Work {
     /// Rank whose message a receive from any source has taken.
     fn source(&self) -> Option<u32> {
         match &self.0 {
-            State::Done => None,
+            State::Done | State::Collected => None,
             State::Started(work) => work.source(),
         }
     }
@@ -61,7 +70,7 @@ impl Work {
     /// Its error, if it ended with one.
     fn exception(&self) -> Option<PyErr> {
         match &self.0 {
-            State::Done => None,
+            State::Done | State::Collected => None,
             State::Started(work) => work.outcome()?.err().map(|e| to_python(&e)),
         }
     }
@@ -70,6 +79,7 @@ impl Work {
     fn on_done(&self, py: Python<'_>, callback: Py<PyAny>) -> PyResult<()> {
         match &self.0 {
             State::Done => callback.call1(py, (py.None(),)).map(drop),
+            State::Collected => Err(collected()),
             State::Started(work) => {
                 let call = move |outcome: &stepccl::Outcome| {
                     // No interpreter, no one to tell.

@@ -38,6 +38,9 @@ class RefusedError(Error):
 class AbortedError(Error):
     """The communicator was aborted or closed."""
 
+class Scattered(Exception):
+    """The elements of a tensor do not lie in a row; nothing was started."""
+
 @final
 class Communicator:
     """The ranks that run collectives together. Waits release the GIL."""
@@ -82,60 +85,41 @@ class Communicator:
         lives until the operation is done. With `synchronous` the call returns a finished Work.
         """
 
-    def send(
+    def collective(
         self,
-        ptr: int,
-        nbytes: int,
-        peer: int,
-        tag: int,
-        keep: object,
-        synchronous: bool,
-        timeout_s: float | None,
-    ) -> Work:
-        """Send bytes to one rank."""
-
-    def recv(
-        self,
-        ptr: int,
-        nbytes: int,
-        peer: int,
-        tag: int,
-        keep: object,
-        synchronous: bool,
-        timeout_s: float | None,
-    ) -> Work:
-        """Receive bytes from one rank."""
-
-    def recv_any(
-        self,
-        ptr: int,
-        nbytes: int,
-        tag: int,
-        keep: object,
-        synchronous: bool,
-        timeout_s: float | None,
-    ) -> Work:
-        """Receive bytes from whichever rank sends first."""
-
-    def start_uneven(
-        self,
+        send: list[Any],
+        recv: list[Any],
         collective: str,
-        dtype: str,
-        op: str,
-        send_counts: list[int],
-        recv_counts: list[int],
-        send: list[int],
-        recv: list[int],
-        keep: object,
-        synchronous: bool,
-        timeout_s: float | None,
-        premul: float,
-    ) -> Work:
-        """Start a collective whose blocks have these many elements.
+        root: int,
+        count: int | tuple[list[int], list[int]],
+        opts: Any,
+        timeout_s: float,
+    ) -> Work | None:
+        """Run or start a collective that reads the tensors `send` and writes the tensors `recv`.
 
-        all_gather reads `recv_counts`, reduce_scatter `send_counts`, all_to_all both. The rest is
-        as for `start`.
+        Each list has none, one with all blocks in a row, or one a block; one list given twice is
+        for work in place. `count` is the number of elements of a block; or two lists: of each block
+        sent, and of each received. `opts` are c10d's options of the collective, or None; the group's
+        limit `timeout_s` counts where they have none. Returns None for a synchronous call, which is
+        done then. Raises Scattered for tensors that must be copied first.
         """
+
+    def message(
+        self, send: list[Any], recv: list[Any], peer: int | None, tag: int, timeout_s: float
+    ) -> Work | None:
+        """Start to send the tensor of `send`, or to receive into that of `recv`.
+
+        The other list is empty. Without `peer` it comes from whichever rank sends first.
+        """
+
+    def start_group(self) -> None:
+        """Collect operations from here on, until end_group."""
+
+    def drop_group(self) -> None:
+        """Forget what was collected."""
+
+    def end_group(self, synchronous: bool) -> list[Work]:
+        """Run or start what was collected as one; handles only of what was started."""
 
     def abort(self, reason: str) -> None:
         """Fail every operation that is not done, here and at the peers."""

@@ -16,7 +16,8 @@ if not dist.is_available():
 from torch.distributed import ProcessGroup
 
 from . import handles
-from .collectives import NAME, Collectives
+from .collectives import Collectives
+from .life import NAME
 
 OLDEST = (2, 9)
 BACKEND_SUBCLASS = (2, 14)

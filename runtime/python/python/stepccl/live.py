@@ -25,6 +25,11 @@ def remove(name: str) -> None:
     _owners.pop(name, None)
 
 
+def owners() -> list[Any]:
+    """All of them, the oldest first."""
+    return list(_owners.values())
+
+
 def stats() -> dict[str, dict[str, object]]:
     """Counters of each, by name."""
     return {name: dict(owner.stats()) for name, owner in list(_owners.items())}

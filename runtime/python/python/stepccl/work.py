@@ -12,6 +12,7 @@ from torch import Tensor
 
 from . import _core, handles
 from .errors import Error, TimeoutError, for_torch
+from .tensors import copy_back
 
 
 def seconds(timeout: timedelta | None) -> float | None:
@@ -38,8 +39,8 @@ class Work(dist._Work):
         self,
         parts: Sequence[_core.Work],
         results: Sequence[Tensor],
-        restore: Sequence[tuple[Tensor, Tensor]] = (),
-        on_error: Callable[[Exception], None] | None = None,
+        restore: list[tuple[Tensor, Tensor]],
+        on_error: Callable[[Exception], None],
     ) -> None:
         super().__init__()
         self._parts = parts
@@ -125,8 +126,7 @@ class Work(dist._Work):
         return not all(part.is_done() for part in self._parts)
 
     def _failed(self, error: Exception) -> None:
-        if self._on_error is not None:
-            self._on_error(error)
+        self._on_error(error)
 
     def _finish(self) -> None:
         if len(self._parts) == 1 and len(self._results) == 1:
@@ -136,10 +136,9 @@ class Work(dist._Work):
         if not self._restore:
             return
         # wait() and the future may get here at once.
-        with self._lock, torch.no_grad():
-            for destination, source in self._restore:
-                destination.copy_(source)
-            self._restore = ()
+        with self._lock:
+            copy_back(self._restore)
+            self._restore = []
 
 
 class _Countdown:
