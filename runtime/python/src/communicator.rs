@@ -15,6 +15,7 @@ use stepccl::{
 
 use crate::errors::{AbortedError, to_python};
 use crate::options::Options;
+use crate::process::Birth;
 use crate::store::PyStore;
 use crate::tensors::Tensors;
 use crate::window::{Batch, Window};
@@ -34,6 +35,7 @@ pub(crate) struct Communicator {
     ranks: Mutex<Option<Arc<stepccl::Communicator>>>,
     /// What is collected, while a window is open.
     window: Mutex<Option<Window>>,
+    birth: Birth,
 }
 
 /// A Python object that lives until an operation is done.
@@ -60,12 +62,25 @@ impl Drop for Kept {
 
 impl Communicator {
     fn open(&self) -> PyResult<Arc<stepccl::Communicator>> {
+        if !self.birth.is_here() {
+            self.birth.check(&format!("communicator '{}', rank {}", self.name, self.rank))?;
+        }
         self.ranks.lock().unwrap_or_else(PoisonError::into_inner).clone().ok_or_else(|| {
             AbortedError::new_err(format!(
                 "communicator '{}', rank {}: closed; make a new one",
                 self.name, self.rank
             ))
         })
+    }
+
+    /// The ranks, to be let go of; none in the child of a fork, where they are the parent's.
+    fn take(&self) -> Option<Arc<stepccl::Communicator>> {
+        let ranks = self.ranks.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if self.birth.is_here() {
+            return ranks;
+        }
+        std::mem::forget(ranks);
+        None
     }
 
     fn window(&self) -> MutexGuard<'_, Option<Window>> {
@@ -92,7 +107,7 @@ impl Communicator {
             let (spans, keep) = (tensors.spans()?, tensors.keep()?);
             let mut window = self.window();
             window.get_or_insert_default().push(request, spans, keep, timeout);
-            return Ok(Some(Work(State::Collected)));
+            return Ok(Some(Work::new(State::Collected)));
         }
         if synchronous {
             // SAFETY:
@@ -104,7 +119,13 @@ impl Communicator {
         // SAFETY:
         // - The memory lives as long as the tensors, which `keep` holds.
         let work = py.detach(|| unsafe { ranks.start(request, timeout, keep) });
-        work.map(|work| Some(Work(State::Started(work)))).map_err(|e| to_python(&e))
+        work.map(|work| Some(Work::new(State::Started(work)))).map_err(|e| to_python(&e))
+    }
+}
+
+impl Drop for Communicator {
+    fn drop(&mut self) {
+        drop(self.take());
     }
 }
 
@@ -147,6 +168,7 @@ impl Communicator {
             name,
             ranks: Mutex::new(Some(Arc::new(ranks))),
             window: Mutex::new(None),
+            birth: Birth::now(),
         })
     }
 
@@ -192,7 +214,7 @@ impl Communicator {
                 }
             }
         })
-        .map(Work)
+        .map(Work::new)
         .map_err(|e| to_python(&e))
     }
 
@@ -218,7 +240,7 @@ impl Communicator {
         let request = match count {
             // All ranks give the same count, so all of them leave here.
             Counts::Even(0) if kind != Collective::Barrier => {
-                return Ok((!synchronous).then_some(Work(State::Done)));
+                return Ok((!synchronous).then_some(Work::new(State::Done)));
             }
             Counts::Even(count) => {
                 Call { collective: kind, dtype, op, premul, count, input, output }.into()
@@ -307,7 +329,7 @@ impl Communicator {
                 .map(Some)
             };
             let work = result.map_err(|e| to_python(&e))?;
-            started.extend(work.map(|work| Work(State::Started(work))));
+            started.extend(work.map(|work| Work::new(State::Started(work))));
         }
         Ok(started)
     }
@@ -321,7 +343,7 @@ impl Communicator {
 
     /// Let go of everything; operations after it raise AbortedError.
     fn close(&self, py: Python<'_>) {
-        let ranks = self.ranks.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let ranks = self.take();
         py.detach(|| drop(ranks));
     }
 

@@ -10,6 +10,7 @@ create_exception!(stepccl, TimeoutError_, Error);
 create_exception!(stepccl, PeerLostError, Error);
 create_exception!(stepccl, RefusedError, Error);
 create_exception!(stepccl, AbortedError, Error);
+create_exception!(stepccl, ForkedError, Error);
 
 pub(crate) fn to_python(error: &Cause) -> PyErr {
     let text = error.to_string();

@@ -5,8 +5,10 @@
 
 mod communicator;
 mod errors;
+mod flight;
 mod names;
 mod options;
+mod process;
 mod settings;
 mod store;
 mod tensors;
@@ -44,7 +46,11 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("PeerLostError", py.get_type::<errors::PeerLostError>())?;
     module.add("RefusedError", py.get_type::<errors::RefusedError>())?;
     module.add("AbortedError", py.get_type::<errors::AbortedError>())?;
+    module.add("ForkedError", py.get_type::<errors::ForkedError>())?;
     module.add("Scattered", py.get_type::<tensors::Scattered>())?;
+    module.add_function(wrap_pyfunction!(flight::dump, module)?)?;
+    module.add_function(wrap_pyfunction!(flight::trace_json, module)?)?;
+    module.add_function(wrap_pyfunction!(process::forked, module)?)?;
     module.add_function(wrap_pyfunction!(version, module)?)?;
     module.add_function(wrap_pyfunction!(info, module)?)
 }

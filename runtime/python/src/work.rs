@@ -6,11 +6,21 @@ use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
 use crate::errors::to_python;
+use crate::process::Birth;
 
 /// One operation that was started.
 #[pyclass(frozen, module = "stepccl._core")]
 #[derive(Debug)]
-pub(crate) struct Work(pub State);
+pub(crate) struct Work {
+    state: State,
+    birth: Birth,
+}
+
+impl Work {
+    pub(crate) fn new(state: State) -> Self {
+        Self { state, birth: Birth::now() }
+    }
+}
 
 /// How far it has come.
 #[derive(Debug)]
@@ -37,13 +47,23 @@ pub(crate) fn seconds(timeout_s: Option<f64>) -> PyResult<Option<Duration>> {
         .transpose()
 }
 
+impl Drop for Work {
+    fn drop(&mut self) {
+        if !self.birth.is_here() {
+            // The last handle would end the parent's communicator.
+            std::mem::forget(std::mem::replace(&mut self.state, State::Done));
+        }
+    }
+}
+
 #[pymethods]
 impl Work {
     /// Return when it is done; raise its error.
     #[pyo3(signature = (timeout_s=None))]
     fn wait(&self, py: Python<'_>, timeout_s: Option<f64>) -> PyResult<()> {
         let limit = seconds(timeout_s)?;
-        match &self.0 {
+        self.birth.check("this operation")?;
+        match &self.state {
             State::Done => Ok(()),
             State::Collected => Err(collected()),
             State::Started(work) => py.detach(|| work.wait(limit)).map_err(|e| to_python(&e)),
@@ -52,7 +72,7 @@ impl Work {
 
     /// Whether it ended, well or not.
     fn is_done(&self) -> bool {
-        match &self.0 {
+        match &self.state {
             State::Done => true,
             State::Collected => false,
             State::Started(work) => work.is_done(),
@@ -61,7 +81,7 @@ impl Work {
 
     /// Rank whose message a receive from any source has taken.
     fn source(&self) -> Option<u32> {
-        match &self.0 {
+        match &self.state {
             State::Done | State::Collected => None,
             State::Started(work) => work.source(),
         }
@@ -69,7 +89,7 @@ impl Work {
 
     /// Its error, if it ended with one.
     fn exception(&self) -> Option<PyErr> {
-        match &self.0 {
+        match &self.state {
             State::Done | State::Collected => None,
             State::Started(work) => work.outcome()?.err().map(|e| to_python(&e)),
         }
@@ -77,7 +97,7 @@ impl Work {
 
     /// Call back once when it ends; at once if it has.
     fn on_done(&self, py: Python<'_>, callback: Py<PyAny>) -> PyResult<()> {
-        match &self.0 {
+        match &self.state {
             State::Done => callback.call1(py, (py.None(),)).map(drop),
             State::Collected => Err(collected()),
             State::Started(work) => {

@@ -17,25 +17,30 @@ from .config import configure, enable_hbm_defrag, enable_paging, set_pipeline_de
 from .errors import (
     AbortedError,
     Error,
+    ForkedError,
     NotSupportedError,
     PeerLostError,
     RefusedError,
     TimeoutError,
 )
+from .flight import dump, trace
 
 __all__ = [
     "AbortedError",
     "Error",
+    "ForkedError",
     "NotSupportedError",
     "PeerLostError",
     "RefusedError",
     "TimeoutError",
     "__version__",
     "configure",
+    "dump",
     "enable_hbm_defrag",
     "enable_paging",
     "set_pipeline_depth",
     "stats",
+    "trace",
 ]
 
 __version__: str = _version()

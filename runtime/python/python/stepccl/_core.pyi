@@ -38,6 +38,9 @@ class RefusedError(Error):
 class AbortedError(Error):
     """The communicator was aborted or closed."""
 
+class ForkedError(Error):
+    """Used in the child of a fork; it belongs to the parent."""
+
 class Scattered(Exception):
     """The elements of a tensor do not lie in a row; nothing was started."""
 
@@ -148,6 +151,15 @@ class Work:
 
     def on_done(self, callback: Callable[[Exception | None], None], /) -> None:
         """Call back once when it ends, from any thread; at once if it has ended."""
+
+def forked() -> None:
+    """Say that this is the child of a fork: nothing made before is used any more."""
+
+def dump(operations: int) -> str:
+    """The last operations of this process's communicators, for people."""
+
+def trace_json() -> str:
+    """They as the JSON of a Chrome trace."""
 
 def version() -> str:
     """Version of the package."""

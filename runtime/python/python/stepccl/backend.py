@@ -50,11 +50,21 @@ if _torch_version() >= BACKEND_SUBCLASS:
 
         @property
         def supports_splitting(self) -> bool:
-            return False
+            return True
 
         @property
         def supports_coalescing(self) -> bool:
-            return False
+            return True
+
+        def split(self, store: Any, ranks: list[int], options: Any) -> "StepcclBackend | None":
+            """The backend of a new group of these ranks; None for the others."""
+            if self._rank not in ranks:
+                return None
+            rank = ranks.index(self._rank)
+            made = StepcclBackend(store, rank, len(ranks), options.group_name, options._timeout)
+            above = self._options.global_ranks_in_group
+            made._options.global_ranks_in_group = [above[r] for r in ranks] if above else ranks
+            return made
 
         def set_timeout(self, timeout: timedelta) -> None:
             super().set_timeout(timeout)

@@ -2,12 +2,13 @@
 
 from typing import Any
 
-from ._core import AbortedError, Error, PeerLostError, RefusedError
+from ._core import AbortedError, Error, ForkedError, PeerLostError, RefusedError
 from ._core import TimeoutError_ as TimeoutError
 
 __all__ = [
     "AbortedError",
     "Error",
+    "ForkedError",
     "NotSupportedError",
     "PeerLostError",
     "RefusedError",

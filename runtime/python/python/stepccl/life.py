@@ -4,7 +4,7 @@ from datetime import timedelta
 from typing import Any
 
 from . import _core, config, live
-from .errors import for_torch
+from .errors import ForkedError, for_torch
 
 NAME = "stepccl"
 
@@ -64,5 +64,9 @@ class Life:
         """Fail what is in flight, here and at the peers, then close."""
         if self._closed:
             return
-        self._communicator.abort("the process group was aborted")
+        try:
+            self._communicator.abort("the process group was aborted")
+        except ForkedError:
+            # It is the parent's to abort.
+            pass
         self.shutdown()

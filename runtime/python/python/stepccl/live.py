@@ -4,7 +4,10 @@ torch may drop its reference to a Python backend while it still calls it (on tor
 TORCH_DISTRIBUTED_DEBUG=DETAIL), so the owners are kept here until they are shut down.
 """
 
+import os
 from typing import Any, Protocol
+
+from . import _core
 
 _owners: dict[str, "Owner"] = {}
 
@@ -33,3 +36,12 @@ def owners() -> list[Any]:
 def stats() -> dict[str, dict[str, object]]:
     """Counters of each, by name."""
     return {name: dict(owner.stats()) for name, owner in list(_owners.items())}
+
+
+def _in_child() -> None:
+    _core.forked()
+    _owners.clear()
+
+
+# A child of a fork has the communicators of its parent in its memory, and must not use them.
+os.register_at_fork(after_in_child=_in_child)
