@@ -59,8 +59,8 @@ need_python_env() {
 deny_version=0.20.2
 deny_root=$cache/cargo-deny-$deny_version
 
-# The nightly that scripts/setup installs where there is none; tests that need one are skipped
-# without it.
+# The nightly that "scripts/setup nightly" installs where there is none; tests that need one are
+# skipped without it.
 nightly_wanted=nightly-2026-05-20
 
 # nightly_with COMPONENT...: a nightly toolchain that has them: the pinned one, or the newest.
