@@ -8,7 +8,7 @@ pub fn handshake(data: &[u8]) {
     link::fuzz::handshake(data);
 }
 
-/// First inputs of [`handshake`].
+/// First inputs of [`handshake()`].
 #[must_use]
 pub fn handshake_seeds() -> Vec<Vec<u8>> {
     link::fuzz::seeds()
@@ -19,7 +19,7 @@ pub fn store(data: &[u8]) {
     store::tcp::fuzz::store(data);
 }
 
-/// First inputs of [`store`].
+/// First inputs of [`store()`].
 #[must_use]
 pub fn store_seeds() -> Vec<Vec<u8>> {
     store::tcp::fuzz::seeds()
@@ -98,7 +98,7 @@ fn info(bytes: &[u8], proven: bool) {
     }
 }
 
-/// First inputs of [`published`].
+/// First inputs of [`published()`].
 #[must_use]
 pub fn published_seeds() -> Vec<Vec<u8>> {
     let opening = Opening { version: 1, oldest: 1, rank: 1, ranks: 2, given_secret: true };

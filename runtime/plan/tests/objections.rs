@@ -133,3 +133,13 @@ fn a_barrier_must_hear_of_everyone() {
     // Ranks 0 and 3 had not heard of rank 1 either when they told rank 2.
     assert_eq!(error, leak);
 }
+
+#[test]
+fn more_flags_than_any_engine_has_are_refused() {
+    let error = objection(1, |programs| {
+        for program in programs {
+            program.flags = u32::MAX;
+        }
+    });
+    assert_eq!(error.to_string(), "program 0: has more than 65,536 flags");
+}

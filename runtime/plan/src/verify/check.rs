@@ -3,6 +3,9 @@
 use super::error::{At, VerifyError, Waiting};
 use crate::{Collective, Place, Program, Span, Step, Targets, Topology};
 
+/// More than any engine has: a program that asks for more is refused before a table is made for it.
+const MAX_FLAGS: u32 = 1 << 16;
+
 /// Where each flag of each rank is raised, and for whom.
 pub(super) struct Flags {
     flags: u32,
@@ -35,6 +38,9 @@ pub(super) fn check(
         return bad(programs.len() as u32, "there must be one program for each rank");
     };
     let flags = first.flags;
+    if flags > MAX_FLAGS {
+        return bad(0, "has more than 65,536 flags");
+    }
     let slots = ranks as usize * flags as usize;
     let mut table = Flags { flags, raised: vec![None; slots] };
     let mut waits: Vec<Vec<(u32, u32)>> = vec![Vec::new(); ranks as usize];
