@@ -23,6 +23,22 @@ _context = multiprocessing.get_context("forkserver")
 _context.set_forkserver_preload(["torch", "torch.distributed", "torch.multiprocessing"])
 
 
+def say(key: str) -> None:
+    """Tell the other ranks of this world that this one has come so far."""
+    _store().set(key, b"")
+
+
+def wait_for(*keys: str) -> None:
+    """Return when other ranks have said all of these."""
+    _store().wait(list(keys), timedelta(seconds=TEST_S))
+
+
+def _store() -> Any:
+    import torch.distributed as dist
+
+    return dist.distributed_c10d._get_default_store()
+
+
 class RankFailed(AssertionError):
     """A rank raised, died or did not answer; the message has its traceback."""
 

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from datetime import timedelta
 
 import pytest
 import torch
@@ -11,22 +12,32 @@ import torch.distributed as dist
 TORCH = tuple(int(part) for part in torch.__version__.split(".")[:2])
 
 
-def again(rank, size, folder):
+def again(rank, size):
     import stepccl
 
+    # A store that outlives the groups. The file of a FileStore is removed by whoever lets go of it
+    # last, maybe after another rank has opened it again.
+    port = torch.zeros(1, dtype=torch.int64)
+    limit = timedelta(seconds=30)
+    store = None
+    if rank == 0:
+        store = dist.TCPStore("127.0.0.1", 0, size, is_master=True, timeout=limit, wait_for_workers=False)
+        port += store.port
+    dist.broadcast(port, 0)
+    store = store or dist.TCPStore("127.0.0.1", port.item(), size, is_master=False, timeout=limit)
     for turn in range(3):
         dist.destroy_process_group()
         assert stepccl.stats() == {}
-        dist.init_process_group(
-            "stepccl", init_method=f"file://{folder}/store", rank=rank, world_size=size
-        )
+        dist.init_process_group("stepccl", store=store, rank=rank, world_size=size, timeout=limit)
         value = torch.full((10,), turn + 1.0)
         dist.all_reduce(value)
         assert value.eq((turn + 1.0) * size).all()
+    # The store goes with the process of rank 0.
+    dist.barrier()
 
 
-def test_destroy_and_initialise_again_on_the_same_store(own_world, tmp_path):
-    own_world(2).run(again, str(tmp_path))
+def test_destroy_and_initialise_again_on_the_same_store(own_world):
+    own_world(2).run(again)
 
 
 SCRIPT = """
