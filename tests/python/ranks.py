@@ -19,8 +19,8 @@ from typing import Any
 START_S = 120
 TEST_S = 60
 
-_context = multiprocessing.get_context("forkserver")
-_context.set_forkserver_preload(["torch", "torch.distributed", "torch.multiprocessing"])
+context = multiprocessing.get_context("forkserver")
+context.set_forkserver_preload(["torch", "torch.distributed", "torch.multiprocessing"])
 
 
 def say(key: str) -> None:
@@ -53,8 +53,8 @@ class World:
         self._pipes: list[Connection] = []
         self._processes = []
         for rank in range(size):
-            ours, theirs = _context.Pipe()
-            process = _context.Process(
+            ours, theirs = context.Pipe()
+            process = context.Process(
                 target=_serve, args=(theirs, rank, size, backend, self._store, timeout_s), daemon=True
             )
             process.start()
