@@ -15,7 +15,7 @@ if not dist.is_available():
 
 from torch.distributed import ProcessGroup
 
-from . import handles
+from . import handles, splitting
 from .collectives import Collectives
 from .life import NAME
 
@@ -56,10 +56,8 @@ if _torch_version() >= BACKEND_SUBCLASS:
         def supports_coalescing(self) -> bool:
             return True
 
-        def split(self, store: Any, ranks: list[int], options: Any) -> "StepcclBackend | None":
-            """The backend of a new group of these ranks; None for the others."""
-            if self._rank not in ranks:
-                return None
+        def split(self, store: Any, ranks: list[int], options: Any) -> "StepcclBackend":
+            """The backend of a new group of these ranks, one of which is this rank."""
             rank = ranks.index(self._rank)
             made = StepcclBackend(store, rank, len(ranks), options.group_name, options._timeout)
             above = self._options.global_ranks_in_group
@@ -136,5 +134,6 @@ def register() -> None:
         raise ImportError(f"torch {torch.__version__} is too old for stepccl; 2.9 is the oldest")
     if _torch_version() >= BACKEND_SUBCLASS:
         handles.install()
+        splitting.install()
     if NAME.upper() not in dist.Backend._plugins:
         dist.Backend.register_backend(NAME, _create, extended_api=True, devices=["cpu"])
