@@ -57,3 +57,21 @@ def any_source(rank, size):
 
 def test_receive_from_any_source(world):
     world(3).run(any_source)
+
+
+def to_one_rank(rank, size):
+    """gather and scatter take blocks of one length, as gloo; the root says so, and the others hear of it."""
+    import stepccl
+
+    with pytest.raises(stepccl.NotSupportedError, match=r"gather: tensors of \[3, 4\] elements.*3;"):
+        dist.gather(torch.ones(3), [torch.empty(3), torch.empty(4)], dst=rank)
+    with pytest.raises(stepccl.NotSupportedError, match=r"scatter: tensors of \[3, 4\] elements.*3;"):
+        dist.scatter(torch.ones(3), [torch.empty(3), torch.empty(4)], src=rank)
+    dist.barrier()
+    with pytest.raises(stepccl.Error, match="gather"):
+        dist.gather(torch.ones(3 + rank), [torch.empty(3), torch.empty(4)] if rank == 0 else None)
+        dist.barrier()
+
+
+def test_uneven_blocks_of_one_rank_are_refused(own_world):
+    own_world(2).run(to_one_rank)

@@ -47,6 +47,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("RefusedError", py.get_type::<errors::RefusedError>())?;
     module.add("AbortedError", py.get_type::<errors::AbortedError>())?;
     module.add("ForkedError", py.get_type::<errors::ForkedError>())?;
+    module.add("NotDense", py.get_type::<tensors::NotDense>())?;
     module.add("Scattered", py.get_type::<tensors::Scattered>())?;
     module.add_function(wrap_pyfunction!(flight::dump, module)?)?;
     module.add_function(wrap_pyfunction!(flight::trace_json, module)?)?;

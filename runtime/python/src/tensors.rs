@@ -18,6 +18,13 @@ create_exception!(
     "The elements of a tensor do not lie in a row; nothing was started."
 );
 
+create_exception!(
+    stepccl,
+    NotDense,
+    PyTypeError,
+    "A tensor is not dense; nothing was started."
+);
+
 /// torch's own objects, to be compared by identity.
 struct Known {
     strided: Py<PyAny>,
@@ -57,7 +64,7 @@ pub(crate) fn dtype(what: &str, tensor: &Bound<'_, PyAny>) -> PyResult<DType> {
 ///
 /// # Errors
 ///
-/// `TypeError` for a tensor that is not dense or not in the memory of the processor, and
+/// `TypeError` for a tensor that is not in the memory of the processor, [`NotDense`], and
 /// [`Scattered`] for one whose elements do not lie in a row as they are to be read.
 pub(crate) fn address(what: &str, tensor: &Bound<'_, PyAny>) -> PyResult<usize> {
     let py = tensor.py();
@@ -69,8 +76,8 @@ pub(crate) fn address(what: &str, tensor: &Bound<'_, PyAny>) -> PyResult<usize> 
     }
     let layout = tensor.getattr(intern!(py, "layout"))?;
     if !known(py)?.strided.is(&layout) {
-        return Err(PyTypeError::new_err(format!(
-            "{what}: tensor with layout {layout}; only dense tensors are moved"
+        return Err(NotDense::new_err(format!(
+            "{what}: tensor with layout {layout}; only all_reduce takes others than dense ones"
         )));
     }
     if !tensor.call_method0(intern!(py, "is_contiguous"))?.is_truthy()?

@@ -41,6 +41,9 @@ class AbortedError(Error):
 class ForkedError(Error):
     """Used in the child of a fork; it belongs to the parent."""
 
+class NotDense(TypeError):
+    """A tensor is not dense; nothing was started."""
+
 class Scattered(Exception):
     """The elements of a tensor do not lie in a row; nothing was started."""
 
@@ -104,7 +107,7 @@ class Communicator:
         for work in place. `count` is the number of elements of a block; or two lists: of each block
         sent, and of each received. `opts` are c10d's options of the collective, or None; the group's
         limit `timeout_s` counts where they have none. Returns None for a synchronous call, which is
-        done then. Raises Scattered for tensors that must be copied first.
+        done then. Raises Scattered for tensors that must be copied first, NotDense for sparse ones.
         """
 
     def message(

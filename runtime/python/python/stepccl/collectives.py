@@ -9,11 +9,12 @@ from datetime import timedelta
 from functools import partial
 from typing import Any
 
+import torch
 from torch import Tensor
-from torch._C._distributed_c10d import BarrierOptions
+from torch._C._distributed_c10d import BarrierOptions, ReduceOp
 
-from . import blocks
-from .errors import TimeoutError
+from . import _core, blocks, sparse
+from .errors import NotSupportedError, TimeoutError
 from .messages import Messages
 from .work import Work
 
@@ -51,7 +52,27 @@ class Collectives(Messages):
 
     def _all_reduce(self, tensor: Tensor, opts: Any) -> Work | None:
         both = [tensor]
-        return self._start("all_reduce", tensor.numel(), both, both, opts, both)
+        try:
+            return self._start("all_reduce", tensor.numel(), both, both, opts, both)
+        except _core.NotDense:
+            return self._sparse_all_reduce(tensor, opts)
+
+    def _sparse_all_reduce(self, tensor: Tensor, opts: Any) -> Work | None:
+        """The call waits for the number of elements of all ranks, also where it is asynchronous."""
+        if opts is not None and opts.reduceOp != ReduceOp.SUM:
+            raise NotSupportedError("all_reduce: sparse tensors can be added only: reduce op SUM")
+        if self._window is not None:
+            raise NotSupportedError(
+                "all_reduce: a sparse tensor together with other operations; give it alone"
+            )
+        parts = sparse.Parts(tensor)
+        heads = [torch.empty_like(parts.head) for _ in range(self._size)]
+        now = sparse.Now(timedelta(0) if opts is None else opts.timeout)
+        self._all_gather_list(heads, parts.head, now)
+        parts.make_room(heads)
+        call = self._all_gather_list
+        sides = (parts.all_indices, parts.indices), (parts.all_values, parts.values)
+        return self._together(opts, (partial(call, *s, opts) for s in sides), parts.add_up, [tensor])
 
     def broadcast(self, tensors: Sequence[Tensor], opts: Any = None) -> Work | None:
         return self._each("broadcast", tensors, opts, self._broadcast)

@@ -15,7 +15,7 @@ from torch.autograd import profiler
 from . import _core
 from .errors import NotSupportedError, for_torch
 from .life import NAME, Life
-from .tensors import Rows, copy_back
+from .tensors import Rows
 from .work import Work
 
 Call = Callable[[Tensor, Any], Work | None]
@@ -39,23 +39,23 @@ class Operations(Life):
         *arguments: Any,
     ) -> Work | None:
         """Hand over one operation that reads `send` and writes `recv`."""
-        restore: list[tuple[Tensor, Tensor]] = []
+        after: list[Callable[[], None]] = []
         try:
             with _label(what) if profiler._is_profiler_enabled else _NO_LABEL:
                 try:
                     part = call(send, recv, *arguments)
                 except _core.Scattered:
                     rows = Rows(send, recv)
-                    restore = rows.restore
+                    after = [rows.copy_back]
                     part = call(rows.send, rows.recv, *arguments)
         except _core.Error as error:
             raise self._raised(error) from error.__cause__
         self._sequence += 1
         if part is None:
-            if restore:
-                copy_back(restore)
+            for finish in after:
+                finish()
             return None
-        work = Work([part], results, restore, self._failed)
+        work = Work([part], results, after, self._failed)
         if self._window is not None:
             self._window.append(work)
         return work
@@ -67,8 +67,14 @@ class Operations(Life):
             raise ValueError(f"{what}: no tensors given")
         return self._together(opts, (partial(call, tensor, opts) for tensor in given))
 
-    def _together(self, opts: Any, calls: Iterable[Callable[[], Work | None]]) -> Work | None:
-        """Several operations as one: started together, ended together."""
+    def _together(
+        self,
+        opts: Any,
+        calls: Iterable[Callable[[], Work | None]],
+        finish: Callable[[], None] | None = None,
+        results: Sequence[Tensor] | None = None,
+    ) -> Work | None:
+        """Several operations as one: started together, ended together, by `finish` where given."""
         if self._window is not None:
             # They are part of what is collected already.
             return _joined([work for call in calls if (work := call())], self._failed)
@@ -80,7 +86,8 @@ class Operations(Life):
             self._window = None
             self._communicator.drop_group()
             raise
-        return self._end(opts is not None and not getattr(opts, "asyncOp", True))
+        synchronous = opts is not None and not getattr(opts, "asyncOp", True)
+        return self._end(synchronous, finish, results)
 
     def start_coalescing(self) -> None:
         """Collect the operations from here to end_coalescing."""
@@ -93,13 +100,20 @@ class Operations(Life):
         assert work is not None
         return work
 
-    def _end(self, synchronous: bool) -> Work | None:
+    def _end(
+        self,
+        synchronous: bool,
+        finish: Callable[[], None] | None = None,
+        results: Sequence[Tensor] | None = None,
+    ) -> Work | None:
         collected, self._window = self._window or [], None
         try:
             parts = self._communicator.end_group(synchronous)
         except _core.Error as error:
             raise self._raised(error) from error.__cause__
         work = _joined(collected, self._failed, parts)
+        if finish is not None:
+            work.also(finish, results or [])
         if not synchronous:
             return work
         work.wait()
@@ -123,7 +137,7 @@ def _joined(
     return Work(
         [part for work in works for part in work._parts] if parts is None else parts,
         [tensor for work in works for tensor in work._results],
-        [pair for work in works for pair in work._restore],
+        [finish for work in works for finish in work._after],
         on_error,
     )
 

@@ -8,13 +8,13 @@ class Rows:
     """The tensors of one operation, each as it is or a copy whose elements lie in a row.
 
     `send` is what the operation reads, `recv` what it writes in full; where both are one list, it
-    reads and then writes. `restore` has what must be copied back when the operation is done.
+    reads and then writes. `copy_back` is to be called when the operation is done.
     """
 
-    __slots__ = ("recv", "restore", "send")
+    __slots__ = ("_restore", "recv", "send")
 
     def __init__(self, send: list[Tensor], recv: list[Tensor]) -> None:
-        self.restore: list[tuple[Tensor, Tensor]] = []
+        self._restore: list[tuple[Tensor, Tensor]] = []
         if send is recv:
             self.send = self.recv = [self._written(tensor, True) for tensor in recv]
         else:
@@ -27,15 +27,14 @@ class Rows:
         copy = torch.empty(tensor.shape, dtype=tensor.dtype)
         if read:
             copy.copy_(tensor.detach())
-        self.restore.append((tensor, copy))
+        self._restore.append((tensor, copy))
         return copy
 
-
-def copy_back(restore: list[tuple[Tensor, Tensor]]) -> None:
-    """Copy what was written to where it belongs."""
-    with torch.no_grad():
-        for destination, source in restore:
-            destination.copy_(source)
+    def copy_back(self) -> None:
+        """Copy what was written to where it belongs."""
+        with torch.no_grad():
+            for destination, source in self._restore:
+                destination.copy_(source)
 
 
 def _read(tensor: Tensor) -> Tensor:

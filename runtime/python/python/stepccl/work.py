@@ -12,7 +12,6 @@ from torch import Tensor
 
 from . import _core, handles
 from .errors import Error, TimeoutError, for_torch
-from .tensors import copy_back
 
 
 def seconds(timeout: timedelta | None) -> float | None:
@@ -31,7 +30,7 @@ def as_torch(error: Exception) -> Exception:
 class Work(dist._Work):
     """One operation, or several that are waited for together.
 
-    `parts` are the extension's handles, `restore` the copies to make once all are done, `results`
+    `parts` are the extension's handles, `after` what is to be done once all of them are, `results`
     the tensors that the future gives.
     """
 
@@ -39,16 +38,21 @@ class Work(dist._Work):
         self,
         parts: Sequence[_core.Work],
         results: Sequence[Tensor],
-        restore: list[tuple[Tensor, Tensor]],
+        after: list[Callable[[], None]],
         on_error: Callable[[Exception], None],
     ) -> None:
         super().__init__()
         self._parts = parts
         self._results = results
-        self._restore = restore
+        self._after = after
         self._on_error = on_error
         self._lock = threading.Lock()
         self._future: Any = None
+
+    def also(self, finish: Callable[[], None], results: Sequence[Tensor]) -> None:
+        """Before it is used: something else to do at the end, which makes these results."""
+        self._after.append(finish)
+        self._results = results
 
     def wait(self, timeout: timedelta | None = None) -> bool:
         """Return True when the operation is done; the GIL is released meanwhile.
@@ -133,12 +137,13 @@ class Work(dist._Work):
             rank = self._parts[0].source()
             if rank is not None:
                 handles.note_source(self._results[0], rank)
-        if not self._restore:
+        if not self._after:
             return
         # wait() and the future may get here at once.
         with self._lock:
-            copy_back(self._restore)
-            self._restore = []
+            for finish in self._after:
+                finish()
+            self._after = []
 
 
 class _Countdown:
