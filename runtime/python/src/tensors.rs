@@ -18,12 +18,7 @@ create_exception!(
     "The elements of a tensor do not lie in a row; nothing was started."
 );
 
-create_exception!(
-    stepccl,
-    NotDense,
-    PyTypeError,
-    "A tensor is not dense; nothing was started."
-);
+create_exception!(stepccl, NotDense, PyTypeError, "A tensor is not dense; nothing was started.");
 
 /// torch's own objects, to be compared by identity.
 struct Known {
