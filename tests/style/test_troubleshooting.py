@@ -13,6 +13,7 @@ ERRORS = [
     "runtime/bootstrap/src/secret.rs",
     "runtime/bootstrap/src/store/error.rs",
     "runtime/device/src/error.rs",
+    "runtime/device/src/device/error.rs",
     "runtime/engine/api/src/error.rs",
     "runtime/engine/host/src/error.rs",
     "runtime/engine/tcp/src/error.rs",

@@ -352,7 +352,8 @@ struct dma_engine_cqe {
  * @DMA_ENGINE_SQ_NEED_WAKEUP: The polling thread sleeps. After publishing a tail
  *                             the caller needs a full barrier, reads this bit,
  *                             and if it is set calls ENTER with
- *                             DMA_ENGINE_ENTER_WAKE.
+ *                             DMA_ENGINE_ENTER_WAKE. Always set on a ring that
+ *                             has no such thread.
  * @DMA_ENGINE_SQ_CQ_FULL: Entries wait because no completion slot is free.
  * @DMA_ENGINE_SQ_FAILED: The ring is broken and takes nothing any more. Close the
  *                        file.

@@ -1,5 +1,6 @@
 //! Why a ring was refused or given up.
 
+use nix::errno::Errno;
 use stepccl_memory::MemoryError;
 
 use crate::Word;
@@ -82,6 +83,14 @@ pub enum RingError {
     /// The service has given the ring up.
     #[error("the ring has failed and takes nothing any more; set up a new one")]
     Failed,
+    /// The system refused a call.
+    #[error("{call}: {errno}")]
+    System {
+        /// Which call.
+        call: &'static str,
+        /// What the system said.
+        errno: Errno,
+    },
     /// The memory of the ring was refused.
     #[error(transparent)]
     Memory(#[from] MemoryError),

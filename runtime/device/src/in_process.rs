@@ -4,10 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
-use dma_engine_uapi::{CompletionEntry, SubmissionEntry};
 use stepccl_memory::{Segment, futex};
 
-use crate::{Client, Doorbell, MappedRing, RingError, RingLayout, RingMemory, Service, Side, Word};
+use crate::{Client, Doorbell, MappedRing, RingError, RingLayout, Service, Side};
 
 /// Makes rings.
 #[derive(Debug)]
@@ -114,48 +113,4 @@ impl Doorbell for End {
     }
 }
 
-impl RingMemory for End {
-    fn load_relaxed(&self, word: Word) -> Result<u32, RingError> {
-        self.mapped().load_relaxed(word)
-    }
-
-    fn load_acquire(&self, word: Word) -> Result<u32, RingError> {
-        self.mapped().load_acquire(word)
-    }
-
-    fn store_relaxed(&self, word: Word, value: u32) -> Result<(), RingError> {
-        self.mapped().store_relaxed(word, value)
-    }
-
-    fn store_release(&self, word: Word, value: u32) -> Result<(), RingError> {
-        self.mapped().store_release(word, value)
-    }
-
-    fn fence(&self) {
-        self.mapped().fence();
-    }
-
-    fn read_submission(&self, slot: u32) -> Result<[u64; SubmissionEntry::WORDS], RingError> {
-        self.mapped().read_submission(slot)
-    }
-
-    fn write_submission(
-        &self,
-        slot: u32,
-        words: [u64; SubmissionEntry::WORDS],
-    ) -> Result<(), RingError> {
-        self.mapped().write_submission(slot, words)
-    }
-
-    fn read_completion(&self, slot: u32) -> Result<[u64; CompletionEntry::WORDS], RingError> {
-        self.mapped().read_completion(slot)
-    }
-
-    fn write_completion(
-        &self,
-        slot: u32,
-        words: [u64; CompletionEntry::WORDS],
-    ) -> Result<(), RingError> {
-        self.mapped().write_completion(slot, words)
-    }
-}
+crate::memory::ring_memory_of!(End, mapped);

@@ -2,7 +2,7 @@
 //!
 //! A ring has two sides. The [`Client`] submits entries and reads completions; the [`Service`]
 //! takes entries and posts completions, as the driver does behind the device and as a worker
-//! thread does in the process ([`Ring::in_process`]). Both are written over [`RingMemory`], so
+//! thread does in the process ([`Ring::in_process`]); [`Device::ring`] makes a client of the driver. Both are written over [`RingMemory`], so
 //! that one code serves a mapping of the driver, memory of the process, and a model checker.
 //!
 //! Neither side trusts the other. Each keeps heads and tails of its own, takes those of the other
@@ -10,10 +10,11 @@
 //! can do is make calls fail with a [`RingError`], or hand over entries of wrong content.
 //!
 //! The order of all accesses is argued on one page: Documentation/memory-model.md.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod client;
 mod cqueue;
+mod device;
 mod error;
 mod in_process;
 mod layout;
@@ -24,6 +25,7 @@ mod squeue;
 
 pub use client::{Client, Push};
 pub use cqueue::CompletionQueue;
+pub use device::{Device, DeviceEnd, DeviceError, Region};
 pub use dma_engine_uapi::{CompletionEntry, Descriptor, SubmissionEntry};
 pub use error::RingError;
 pub use in_process::{End, Ring};

@@ -1,45 +1,36 @@
-//! Ring memory over a shared segment.
+//! Ring memory over a shared segment or a mapping of the device.
 
 use std::sync::atomic::{AtomicU32, Ordering, fence};
 
 use dma_engine_uapi::{CompletionEntry, SubmissionEntry};
-use stepccl_memory::{Segment, View};
+use stepccl_memory::{Memory, Segment, View};
 
 use crate::{RingError, RingLayout, RingMemory, Word};
 
-/// A ring in a shared segment.
+/// A ring in shared memory.
 ///
 /// Everything in it is touched by atomics, entries too: another thread or process that writes
 /// while this one reads changes what is read, and nothing else.
 #[derive(Debug)]
-pub struct MappedRing {
-    segment: Segment,
+pub struct MappedRing<S = Segment> {
+    memory: S,
     layout: RingLayout,
 }
 
-impl MappedRing {
-    /// A ring of `layout` in `segment`.
+impl<S: Memory> MappedRing<S> {
+    /// A ring of `layout` in `memory`.
     ///
     /// # Errors
     ///
-    /// [`RingError::Memory`] where the segment is too short for the layout.
-    pub fn new(segment: Segment, layout: RingLayout) -> Result<Self, RingError> {
-        let ring = Self { segment, layout };
+    /// [`RingError::Memory`] where the memory is too short for the layout.
+    pub fn new(memory: S, layout: RingLayout) -> Result<Self, RingError> {
+        let ring = Self { memory, layout };
         for word in Word::ALL {
             ring.word(word)?;
         }
         ring.read_submission(layout.sq_entries() - 1)?;
         ring.read_completion(layout.cq_entries() - 1)?;
         Ok(ring)
-    }
-
-    /// Another mapping of the same ring.
-    ///
-    /// # Errors
-    ///
-    /// [`RingError::Memory`] where the system refuses.
-    pub fn try_clone(&self) -> Result<Self, RingError> {
-        Self::new(self.segment.try_clone()?, self.layout)
     }
 
     /// Where things are.
@@ -51,7 +42,7 @@ impl MappedRing {
     /// The memory, as the other side sees it.
     #[must_use]
     pub fn view(&self) -> View<'_> {
-        self.segment.view()
+        self.memory.view()
     }
 
     fn word(&self, word: Word) -> Result<&AtomicU32, RingError> {
@@ -80,7 +71,18 @@ impl MappedRing {
     }
 }
 
-impl RingMemory for MappedRing {
+impl MappedRing {
+    /// Another mapping of the same ring.
+    ///
+    /// # Errors
+    ///
+    /// [`RingError::Memory`] where the system refuses.
+    pub fn try_clone(&self) -> Result<Self, RingError> {
+        Self::new(self.memory.try_clone()?, self.layout)
+    }
+}
+
+impl<S: Memory> RingMemory for MappedRing<S> {
     fn load_relaxed(&self, word: Word) -> Result<u32, RingError> {
         Ok(self.word(word)?.load(Ordering::Relaxed))
     }

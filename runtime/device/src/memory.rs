@@ -140,3 +140,70 @@ pub trait Doorbell: RingMemory {
     /// Whether the side other than `side` will do nothing more.
     fn other_gone(&self, side: Side) -> bool;
 }
+
+/// `RingMemory` for a type that reaches a mapped ring by a method.
+macro_rules! ring_memory_of {
+    ($type:ty, $mapped:ident) => {
+        impl $crate::RingMemory for $type {
+            fn load_relaxed(&self, word: $crate::Word) -> Result<u32, $crate::RingError> {
+                self.$mapped().load_relaxed(word)
+            }
+
+            fn load_acquire(&self, word: $crate::Word) -> Result<u32, $crate::RingError> {
+                self.$mapped().load_acquire(word)
+            }
+
+            fn store_relaxed(
+                &self,
+                word: $crate::Word,
+                value: u32,
+            ) -> Result<(), $crate::RingError> {
+                self.$mapped().store_relaxed(word, value)
+            }
+
+            fn store_release(
+                &self,
+                word: $crate::Word,
+                value: u32,
+            ) -> Result<(), $crate::RingError> {
+                self.$mapped().store_release(word, value)
+            }
+
+            fn fence(&self) {
+                self.$mapped().fence();
+            }
+
+            fn read_submission(
+                &self,
+                slot: u32,
+            ) -> Result<[u64; $crate::SubmissionEntry::WORDS], $crate::RingError> {
+                self.$mapped().read_submission(slot)
+            }
+
+            fn write_submission(
+                &self,
+                slot: u32,
+                words: [u64; $crate::SubmissionEntry::WORDS],
+            ) -> Result<(), $crate::RingError> {
+                self.$mapped().write_submission(slot, words)
+            }
+
+            fn read_completion(
+                &self,
+                slot: u32,
+            ) -> Result<[u64; $crate::CompletionEntry::WORDS], $crate::RingError> {
+                self.$mapped().read_completion(slot)
+            }
+
+            fn write_completion(
+                &self,
+                slot: u32,
+                words: [u64; $crate::CompletionEntry::WORDS],
+            ) -> Result<(), $crate::RingError> {
+                self.$mapped().write_completion(slot, words)
+            }
+        }
+    };
+}
+
+pub(crate) use ring_memory_of;

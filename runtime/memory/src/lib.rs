@@ -12,11 +12,19 @@
 //! A [`Segment`] is the memory, a [`View`] is a bounds-checked way to touch it, and [`futex`]
 //! sleeps on a word of it.
 
+mod device_mapping;
 mod error;
 pub mod futex;
 mod segment;
 mod view;
 
+pub use device_mapping::DeviceMapping;
 pub use error::MemoryError;
 pub use segment::Segment;
 pub use view::View;
+
+/// Memory that others write, and that stays where it is while this lives.
+pub trait Memory {
+    /// All of it.
+    fn view(&self) -> View<'_>;
+}

@@ -14,7 +14,7 @@ use nix::sys::stat::fstat;
 use nix::sys::statfs::{TMPFS_MAGIC, fstatfs};
 use nix::unistd::ftruncate;
 
-use crate::{MemoryError, View};
+use crate::{Memory, MemoryError, View};
 
 /// Seals without which a segment is refused: its length is final, and so is that.
 const SEALS: [(SealFlag, &str); 3] = [
@@ -155,6 +155,12 @@ impl Segment {
     fn map(fd: OwnedFd, bytes: usize) -> Result<Self, MemoryError> {
         let map = MmapOptions::new().len(bytes).map_raw(&fd).map_err(MemoryError::io("mmap"))?;
         Ok(Self { fd, map })
+    }
+}
+
+impl Memory for Segment {
+    fn view(&self) -> View<'_> {
+        self.view()
     }
 }
 
