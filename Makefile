@@ -1,7 +1,7 @@
 # One door to everything; each line calls a script.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run check test test-torch bench doc clean
+.PHONY: help setup run check test test-torch driver test-driver bench doc clean
 
 help: ## show this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -20,6 +20,12 @@ test: ## everything CI runs
 
 test-torch: ## torch's own distributed tests on stepccl; part of make test
 	@scripts/test-torch
+
+driver: ## build the kernel module, for Debian's kernel or KDIR=
+	@scripts/driver $(KDIR)
+
+test-driver: ## the kernel module's tests, in an emulated guest
+	@scripts/test-driver
 
 bench: ## measure us, Open MPI, MPICH and gloo in one run (QUICK=1: some 3 minutes)
 	@scripts/bench

@@ -1,7 +1,10 @@
 # The steps that scripts/check and scripts/test share: source after lib.sh.
 
+# The driver is no crate of the workspace: its module is named by its first file.
+format() { cargo fmt --all --check && rustfmt --check driver/dma_engine_main.rs; }
+
 check_steps() {
-    step "format" cargo fmt --all --check
+    step "format" format
     step "lints" cargo clippy --quiet --locked --workspace --all-targets -- -D warnings
     step "unit tests" cargo test --quiet --locked --workspace
 }

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! `/dev/dma_device`: asynchronous copies between registered memory for unprivileged processes.
+//!
+//! `uapi/include/dma_engine.h` has the interface, `Documentation/driver.md` the design. Unsafe code
+//! is in the files that wrap one thing of the kernel each: `device.rs` (file operations),
+//! `argument.rs` (arguments of ioctls), `shared.rs` (memory of a ring), `pins.rs` (pinned pages),
+//! `region.rs` (use of a region by operations), `eventfd.rs` and `helpers.rs`.
+
+use kernel::prelude::*;
+
+// The ABI and the parts have more than the module uses; both are tested on the host.
+#[allow(dead_code, unused_imports, unreachable_pub)]
+#[path = "../uapi/src/abi/mod.rs"]
+mod abi;
+#[allow(dead_code, unreachable_pub)]
+mod parts;
+
+mod argument;
+mod context;
+mod copy;
+mod device;
+mod dispatch;
+mod enter;
+mod eventfd;
+mod fdinfo;
+mod helpers;
+mod limits;
+mod memory;
+mod pins;
+mod query;
+mod region;
+mod regions;
+mod ring;
+mod setup;
+mod shared;
+mod submit;
+
+module! {
+    type: DmaEngine,
+    name: "dma_engine",
+    authors: ["The StepCCL developers"],
+    description: "DMA copies between registered memory for unprivileged processes",
+    license: "GPL",
+    params: {
+        max_regions: u32 {
+            default: 4096,
+            description: "regions of one file, 1 to 16384",
+        },
+        max_pinned_mb: u64 {
+            default: 0,
+            description: "MiB that one file may pin; 0: only RLIMIT_MEMLOCK limits",
+        },
+    },
+}
+
+#[pin_data]
+struct DmaEngine {
+    #[pin]
+    device: device::Registration,
+}
+
+impl kernel::InPlaceModule for DmaEngine {
+    fn init(_module: &'static ThisModule) -> impl PinInit<Self, Error> {
+        pr_info!(
+            "ABI {}, oldest {}; no channel: the CPU copies\n",
+            abi::version::ABI_VERSION,
+            abi::version::ABI_OLDEST
+        );
+        try_pin_init!(Self {
+            device <- device::Registration::new(),
+        })
+    }
+}
+
+/// The kernel's error of a positive errno of the ABI or of a part.
+fn errno(positive: i32) -> Error {
+    Error::from_errno(-positive)
+}

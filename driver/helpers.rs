@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What `helpers.c` offers: inlines and macros of the kernel that its crate does not bind.
+
+use kernel::{
+    bindings,
+    ffi::{
+        c_int,
+        c_ulong,
+        c_void, //
+    }, //
+};
+
+/// `struct eventfd_ctx`, only ever pointed at.
+#[repr(C)]
+pub(crate) struct EventfdCtx {
+    _opaque: [u8; 0],
+}
+
+#[expect(improper_ctypes, reason = "structs of the kernel that are only pointed at")]
+// `helpers.h` has the same prototypes; those marked safe need nothing of their callers.
+unsafe extern "C" {
+    /// Zeroed memory that can be mapped to user space; null where there is none. Sleeps.
+    pub(crate) fn dma_engine_vmalloc_user(bytes: c_ulong) -> *mut c_void;
+    /// Free memory of [`dma_engine_vmalloc_user`] that nobody touches any more. Sleeps.
+    pub(crate) fn dma_engine_vfree(memory: *mut c_void);
+    /// Offset that an area is to be mapped at, in bytes.
+    pub(crate) fn dma_engine_vma_offset(vma: *mut bindings::vm_area_struct) -> c_ulong;
+    /// Map all of such memory into a new area, which takes references to its pages.
+    pub(crate) fn dma_engine_remap(
+        vma: *mut bindings::vm_area_struct,
+        memory: *mut c_void,
+    ) -> c_int;
+
+    /// End of what a process can address.
+    pub(crate) safe fn dma_engine_task_size() -> c_ulong;
+    /// Whether a NUMA node is there and online.
+    pub(crate) safe fn dma_engine_node_online(node: c_int) -> bool;
+
+    /// Bytes that the current process may pin; all ones where it has CAP_IPC_LOCK.
+    pub(crate) safe fn dma_engine_memlock_limit() -> c_ulong;
+    /// Pages pinned on account of an address space that is referenced.
+    pub(crate) fn dma_engine_pinned(mm: *mut bindings::mm_struct) -> c_ulong;
+    /// Charge pages to an address space that is referenced; false, and nothing charged, where that
+    /// would pass the limit.
+    pub(crate) fn dma_engine_charge(
+        mm: *mut bindings::mm_struct,
+        pages: c_ulong,
+        limit: c_ulong,
+    ) -> bool;
+    /// Take back such a charge.
+    pub(crate) fn dma_engine_uncharge(mm: *mut bindings::mm_struct, pages: c_ulong);
+    /// Pin pages of the current process for long; returns how many, or -errno. Sleeps.
+    pub(crate) fn dma_engine_pin(
+        address: c_ulong,
+        count: c_int,
+        write: bool,
+        pages: *mut *mut bindings::page,
+    ) -> c_int;
+    /// Unpin pages that nobody touches any more. Sleeps.
+    pub(crate) fn dma_engine_unpin(pages: *mut *mut bindings::page, count: c_ulong, dirty: bool);
+    /// Where the kernel sees a page that is pinned.
+    pub(crate) fn dma_engine_page_address(page: *mut bindings::page) -> *mut c_void;
+
+    /// Copy bytes that others may write or read meanwhile; the ranges may overlap.
+    pub(crate) fn dma_engine_move(to: *mut c_void, from: *const c_void, bytes: c_ulong);
+    /// Fill bytes with a pattern; the last repeat may be cut.
+    pub(crate) fn dma_engine_fill(to: *mut c_void, pattern: u64, bytes: c_ulong);
+
+    /// Let others run. Sleeps.
+    pub(crate) safe fn dma_engine_cond_resched();
+    /// Whether one more message may be printed now.
+    pub(crate) safe fn dma_engine_ratelimit() -> bool;
+
+    /// Reference to the eventfd behind a descriptor of the current process, or an error pointer.
+    pub(crate) safe fn dma_engine_eventfd_get(fd: c_int) -> *mut EventfdCtx;
+    /// Give such a reference back.
+    pub(crate) fn dma_engine_eventfd_put(eventfd: *mut EventfdCtx);
+    /// Signal an eventfd that is referenced. Does not sleep.
+    pub(crate) fn dma_engine_eventfd_signal(eventfd: *mut EventfdCtx);
+}

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What one file may have, from the parameters of the module.
+
+use crate::{
+    module_parameters,
+    parts::slots::MAX_SLOTS, //
+};
+
+/// Largest region: the list of its pages must be one allocation.
+pub(crate) const MAX_REGION_BYTES: u64 = 1 << 38;
+
+/// Milliseconds after which an operation is ended.
+pub(crate) const OP_TIMEOUT_MS: u32 = 10_000;
+
+/// Operations of one file that run at once.
+pub(crate) const MAX_IN_FLIGHT: u32 = 4096;
+
+/// Regions of one file.
+pub(crate) fn max_regions() -> u32 {
+    (*module_parameters::max_regions.value_ref()).clamp(1, MAX_SLOTS)
+}
+
+/// Bytes that one file may pin, whatever its process may.
+pub(crate) fn max_pinned_bytes() -> u64 {
+    match *module_parameters::max_pinned_mb.value_ref() {
+        0 => u64::MAX,
+        mib => mib.saturating_mul(1 << 20),
+    }
+}

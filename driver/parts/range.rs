@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Whether a piece of memory may be registered, and a piece of a region used.
+
+use super::errno::{
+    EACCES,
+    EINVAL,
+    EOPNOTSUPP,
+    EOVERFLOW,
+    ERANGE, //
+};
+use crate::abi::{
+    address::in_region,
+    command::access, //
+};
+
+/// Pages behind a range of an address space.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pages {
+    /// Address of the first page.
+    pub start: u64,
+    /// Offset of the first byte in it.
+    pub offset: u32,
+    /// How many.
+    pub count: u64,
+}
+
+/// The pages of `length` bytes at `address`, for a page size that is a power of two.
+///
+/// # Errors
+///
+/// `EINVAL` where it is empty or longer than `longest`, `EOVERFLOW` where it leaves `top`.
+pub fn pages(address: u64, length: u64, longest: u64, top: u64, page: u32) -> Result<Pages, i32> {
+    if length == 0 || length > longest {
+        return Err(EINVAL);
+    }
+    let end = address.checked_add(length).ok_or(EOVERFLOW)?;
+    if end > top {
+        return Err(EOVERFLOW);
+    }
+    let mask = u64::from(page) - 1;
+    let start = address & !mask;
+    Ok(Pages {
+        start,
+        offset: (address & mask) as u32,
+        count: (end - start).div_ceil(u64::from(page)),
+    })
+}
+
+/// Check rights that are asked for on a new region.
+///
+/// # Errors
+///
+/// `EINVAL` for none, `EOPNOTSUPP` for one that is not known.
+pub const fn rights(asked: u32) -> Result<(), i32> {
+    if asked & !access::ALL != 0 {
+        Err(EOPNOTSUPP)
+    } else if asked == 0 {
+        Err(EINVAL)
+    } else {
+        Ok(())
+    }
+}
+
+/// Check the use of `length` bytes at `offset` of a region of `bytes` bytes with the rights `has`.
+///
+/// # Errors
+///
+/// `ERANGE` where the range leaves the region, `EACCES` where a right of `needs` is missing.
+pub const fn use_of(offset: u64, length: u64, bytes: u64, has: u32, needs: u32) -> Result<(), i32> {
+    if !in_region(offset, length, bytes) {
+        Err(ERANGE)
+    } else if has & needs != needs {
+        Err(EACCES)
+    } else {
+        Ok(())
+    }
+}

@@ -1,0 +1,46 @@
+# Shared by the scripts of the kernel driver: source after lib.sh. Sets where the Debian root is that
+# builds and runs it, and runs commands in there.
+
+driver_packages=$root/scripts/requirements/driver.txt
+
+# A root of Debian 13: its compilers made its kernel, and the module must come from the same ones.
+driver_root=$cache/driver-root-$(hash_of "$driver_packages" "$root/scripts/setup-driver")
+
+# skip REASON: say it in a line that a summary can count, and end without an error.
+skip() {
+    say "SKIPPED: $*"
+    exit 0
+}
+
+# in_root COMMAND...: run it in the Debian root, with /proc, /dev and /sys of this machine, the
+# repository at /repository (read-only) and $driver_build at /build. Nothing stays mounted.
+in_root() {
+    local as_user=()
+    [ "$(id -u)" = 0 ] || as_user=(--map-root-user)
+    mkdir -p "$driver_root"/{proc,dev,sys,repository,build,tmp} "$driver_build"
+    unshare --mount --propagation private "${as_user[@]}" bash -c '
+        set -e
+        at=$1 repository=$2 build=$3
+        shift 3
+        for folder in proc dev sys; do mount --rbind "/$folder" "$at/$folder"; done
+        mount --bind "$repository" "$at/repository"
+        mount -o remount,bind,ro "$at/repository"
+        mount --bind "$build" "$at/build"
+        exec env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C TERM=dumb chroot "$at" "$@"
+    ' in_root "$driver_root" "$root" "$driver_build" "$@"
+}
+
+# Whether this machine can make and enter such a root; says why not.
+driver_root_possible() {
+    [ "$(uname -m)" = x86_64 ] || { say "the driver's tests run on x86_64 only"; return 1; }
+    command -v apt-get >/dev/null && command -v dpkg >/dev/null ||
+        { say "no apt-get and dpkg to fetch Debian packages with"; return 1; }
+    [ -r /usr/share/keyrings/debian-archive-keyring.gpg ] ||
+        { say "no keys of Debian's archive; install debian-archive-keyring"; return 1; }
+    local as_user=()
+    [ "$(id -u)" = 0 ] || as_user=(--map-root-user)
+    unshare --mount --propagation private "${as_user[@]}" true 2>/dev/null ||
+        { say "no right to make a mount namespace"; return 1; }
+}
+
+driver_build=${driver_build:-$target/driver}
