@@ -46,8 +46,8 @@ if rank == 0:
             assert str(os.getppid()) in str(error) and str(os.getpid()) in str(error), error
         assert stepccl.stats() == {}
         dist.destroy_process_group()
-        # As children of multiprocessing end; the parent is not disturbed.
-        os._exit(0)
+        # The parent is not disturbed.
+        sys.exit(0)
     _, status = os.waitpid(child, 0)
     assert status == 0, status
 else:
@@ -56,6 +56,42 @@ else:
 work.wait()
 assert value.eq(4).all(), value
 dist.all_reduce(value)
+dist.destroy_process_group()
+say("good")
+"""
+
+FORKS = """
+# While operations are under way on several threads, at any moment; children end in all ways.
+group = dist.new_group([0, 1])
+for turn in range(12):
+    long = torch.ones(70_000)
+    if rank == 0:
+        work = dist.all_reduce(value.fill_(1), async_op=True)
+        total = work.get_future().then(lambda future: future.value()[0].sum())
+        thread = threading.Thread(target=dist.all_reduce, args=(long,), kwargs={"group": group})
+        thread.start()
+        time.sleep(0.001 * (turn % 3))
+        child = os.fork()
+        if child == 0:
+            signal.alarm(50)
+            if turn % 4 == 0:
+                kept = raised(dist.barrier)
+            if turn % 4 == 1:
+                dist.destroy_process_group()
+            if turn % 4 == 2:
+                os._exit(0)
+            sys.exit(0)
+        _, status = os.waitpid(child, 0)
+        assert status == 0, (turn, status)
+        store.set(str(turn), b"")
+        work.wait()
+        assert total.wait() == 8
+        thread.join()
+    else:
+        store.wait([str(turn)])
+        dist.all_reduce(value.fill_(1))
+        dist.all_reduce(long, group=group)
+    assert long.eq(2).all()
 dist.destroy_process_group()
 say("good")
 """
@@ -219,8 +255,8 @@ def ranks(tmp_path):
 
 @pytest.mark.parametrize(
     "script",
-    [FORK, LOADER, EXEC, IN_FLIGHT, TWICE, ABORT],
-    ids=["fork", "loader", "exec", "in flight", "twice", "abort"],
+    [FORK, FORKS, LOADER, EXEC, IN_FLIGHT, TWICE, ABORT],
+    ids=["fork", "forks", "loader", "exec", "in flight", "twice", "abort"],
 )
 def test_both_ranks_end_well(ranks, script):
     for code, out, err in ranks(script).end():
@@ -251,3 +287,108 @@ def test_a_handler_of_the_program_runs(ranks):
     (code, out, err), (other, out_other, err_other) = world.end()
     assert code == 3 and "handled" in out, (code, out, err)
     assert other == 0 and "good" in out_other, (other, out_other, err_other)
+
+
+# Rank 0 waits in one of many ways, gets a Ctrl-C, and goes on as if nothing had been.
+INTERRUPTED = """
+calls = {
+    "short": lambda: dist.all_reduce(value),
+    "long": lambda: dist.all_reduce(big),
+    "barrier": lambda: dist.barrier(),
+    "started": lambda: dist.all_reduce(value, async_op=True).wait(),
+    "uneven": lambda: dist.all_gather(uneven, torch.ones(3 + rank)),
+    "message": lambda: dist.recv(value, 1) if rank == 0 else dist.send(value.fill_(2), 0),
+    "several": lambda: dist.all_reduce_coalesced([value, other]),
+}
+big, other = torch.ones(3_000_000), torch.ones(5)
+uneven = [torch.zeros(3), torch.zeros(4)]
+
+def interrupt():
+    # The record shows what is waited for.
+    while " running " not in stepccl.dump(1):
+        time.sleep(0.01)
+    os.kill(os.getpid(), signal.SIGINT)
+
+for name, call in calls.items():
+    value.fill_(1), big.fill_(1), other.fill_(1)
+    dist.barrier()
+    if rank == 0:
+        threading.Thread(target=interrupt).start()
+        try:
+            call()
+        except KeyboardInterrupt:
+            store.set(name, b"")
+        else:
+            raise AssertionError(f"{name} was not interrupted")
+    else:
+        store.wait([name])
+        call()
+    # Behind the one that was interrupted, which goes on.
+    after = torch.ones(3)
+    dist.all_reduce(after)
+    assert after.eq(2).all()
+    if name == "message" and rank == 0:
+        # In an order of its own: the next message comes after it.
+        dist.recv(after, 1)
+    elif name == "message":
+        dist.send(after, 0)
+    assert rank == 0 or name != "started" or value.eq(2).all()
+    done = {"short": [value], "long": [big], "started": [value], "message": [value], "several": [value, other],
+            "uneven": [t + 1 for t in uneven], "barrier": []}[name]
+    assert all(t.eq(2).all() for t in done), (name, done)
+dist.destroy_process_group()
+say("good")
+"""
+
+
+def test_ctrl_c_ends_a_wait_and_the_operation_goes_on(ranks):
+    world = ranks(INTERRUPTED)
+    for code, out, err in world.end():
+        assert code == 0 and "good" in out, (code, out, err)
+
+
+# Nobody handles it: the program ends as if there were no group, and the other rank hears of it.
+ENDED = """
+say("waits")
+if rank == 0:
+    dist.all_reduce(torch.ones(4))
+else:
+    error = raised(dist.recv, torch.empty(4), 0)
+    assert isinstance(error, stepccl.PeerLostError) and "rank 0" in str(error), repr(error)
+    say("good")
+"""
+
+
+def test_ctrl_c_ends_the_program(ranks):
+    world = ranks(ENDED)
+    for process in world.processes:
+        wait_for_line(process, "waits")
+    time.sleep(0.3)
+    world.processes[0].send_signal(signal.SIGINT)
+    (code, out, err), (other, out_other, err_other) = world.end()
+    assert code == -signal.SIGINT and "KeyboardInterrupt" in err, (code, out, err)
+    assert other == 0 and "good" in out_other, (other, out_other, err_other)
+
+
+ALONE = """
+import sys, torch.distributed as dist, stepccl
+try:
+    print("waits", flush=True)
+    stepccl._core.Communicator(dist.FileStore(sys.argv[1]), 0, 2, "half", 100.0, {})
+except KeyboardInterrupt:
+    print("good")
+"""
+
+
+def test_ctrl_c_ends_a_start_up(tmp_path):
+    process = subprocess.Popen(
+        [sys.executable, "-c", ALONE, tmp_path / "store"], stdout=subprocess.PIPE, text=True
+    )
+    try:
+        wait_for_line(process, "waits")
+        time.sleep(0.5)
+        process.send_signal(signal.SIGINT)
+        out, _ = process.communicate(timeout=50)
+    finally:
+        process.kill()
+    assert out.strip() == "good"

@@ -10,12 +10,14 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use stepccl::{
-    AnyMessage, Call, Collective, Keep, MAX_START_TIMEOUT, Memory, Message, Request, UnevenCall,
+    AnyMessage, Call, Collective, Keep, Leave, MAX_START_TIMEOUT, Memory, Message, Outcome,
+    Request, UnevenCall,
 };
 
 use crate::errors::{AbortedError, to_python};
 use crate::options::Options;
 use crate::process::Birth;
+use crate::signals::Signals;
 use crate::store::PyStore;
 use crate::tensors::Tensors;
 use crate::window::{Batch, Window};
@@ -38,24 +40,28 @@ pub(crate) struct Communicator {
     birth: Birth,
 }
 
-/// A Python object that lives until an operation is done.
-struct Kept(Option<Py<PyAny>>);
+/// Python objects that live until an operation is done.
+struct Kept(Vec<Py<PyAny>>);
 
 impl Kept {
     fn keep(object: Py<PyAny>) -> Keep {
-        Keep::new(Self(Some(object)))
+        Self::keep_all(vec![object])
+    }
+
+    fn keep_all(objects: Vec<Py<PyAny>>) -> Keep {
+        Keep::new(Self(objects))
     }
 }
 
 impl Drop for Kept {
     fn drop(&mut self) {
-        let object = self.0.take();
+        let objects = std::mem::take(&mut self.0);
         // Tensors are to be free when their operation has ended, and not at some later call. With
         // no interpreter left, there is nothing to free.
         if Python::try_attach(|_| ()).is_some() {
-            Python::attach(|_| drop(object));
+            Python::attach(|_| drop(objects));
         } else {
-            std::mem::forget(object);
+            std::mem::forget(objects);
         }
     }
 }
@@ -110,9 +116,13 @@ impl Communicator {
             return Ok(Some(Work::new(State::Collected)));
         }
         if synchronous {
-            // SAFETY:
-            // - The caller promises that the memory lives during the call.
-            py.detach(|| unsafe { ranks.run(request, timeout) }).map_err(|e| to_python(&e))?;
+            let lists = tensors.lists();
+            run(py, &lists, |leave| {
+                // SAFETY:
+                // - The caller promises that the memory lives during the call, and as long as the
+                //   tensors, which the lists hold.
+                unsafe { ranks.run_while(request, timeout, leave) }
+            })?;
             return Ok(None);
         }
         let keep = Kept::keep(tensors.keep()?);
@@ -121,6 +131,24 @@ impl Communicator {
         let work = py.detach(|| unsafe { ranks.start(request, timeout, keep) });
         work.map(|work| Some(Work::new(State::Started(work)))).map_err(|e| to_python(&e))
     }
+}
+
+/// Run an operation to its end, or until a handler of a signal raises. It then goes on, and keeps
+/// `objects`.
+fn run(
+    py: Python<'_>,
+    objects: &[Py<PyAny>],
+    call: impl FnOnce(Leave<'_>) -> Option<Outcome> + Send,
+) -> PyResult<()> {
+    let (outcome, signals) = py.detach(|| {
+        let signals = Signals::default();
+        let keep = || {
+            let each = Python::attach(|py| objects.iter().map(|o| o.clone_ref(py)).collect());
+            Kept::keep_all(each)
+        };
+        (call(Leave { keep: &keep, go_on: &|| signals.go_on() }), signals)
+    });
+    outcome.ok_or_else(|| signals.raised())?.map_err(|e| to_python(&e))
 }
 
 impl Drop for Communicator {
@@ -158,10 +186,10 @@ impl Communicator {
             settings.timeout = timeout;
             settings.start_timeout = timeout.min(MAX_START_TIMEOUT);
         }
-        let store = PyStore(store);
+        let store = PyStore::new(store);
         let ranks = py
             .detach(|| stepccl::Communicator::new(&store, &name, rank, size, &settings))
-            .map_err(|e| to_python(&e))?;
+            .map_err(|e| store.raised().unwrap_or_else(|| to_python(&e)))?;
         Ok(Self {
             rank,
             size,
@@ -305,31 +333,28 @@ impl Communicator {
         let mut started = Vec::new();
         for Batch { mut requests, keep, timeout, .. } in batches {
             let alone = if requests.len() == 1 { requests.pop() } else { None };
-            let result = if synchronous {
+            if synchronous {
                 // SAFETY:
-                // - `keep` holds the tensors until the call has returned.
-                let done = py.detach(|| unsafe {
+                // - `keep` holds the tensors until the call has returned, and what is kept of it
+                //   until all have ended.
+                run(py, &keep, |leave| unsafe {
                     match alone {
-                        Some(request) => ranks.run(request, timeout),
-                        None => ranks.run_group(requests, timeout),
+                        Some(request) => ranks.run_while(request, timeout, leave),
+                        None => ranks.run_group_while(requests, timeout, leave),
                     }
-                });
-                drop(keep);
-                done.map(|()| None)
+                })?;
             } else {
                 let keep = Kept::keep(keep.into_pyobject(py)?.into_any().unbind());
                 // SAFETY:
                 // - `keep` holds the tensors until the work is done.
-                py.detach(|| unsafe {
+                let work = py.detach(|| unsafe {
                     match alone {
                         Some(request) => ranks.start(request, timeout, keep),
                         None => ranks.start_group(requests, timeout, keep),
                     }
-                })
-                .map(Some)
-            };
-            let work = result.map_err(|e| to_python(&e))?;
-            started.extend(work.map(|work| Work::new(State::Started(work))));
+                });
+                started.push(Work::new(State::Started(work.map_err(|e| to_python(&e))?)));
+            }
         }
         Ok(started)
     }

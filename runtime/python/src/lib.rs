@@ -10,6 +10,7 @@ mod names;
 mod options;
 mod process;
 mod settings;
+mod signals;
 mod store;
 mod tensors;
 mod window;

@@ -7,11 +7,16 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use stepccl::{Store, StoreError};
 
+use crate::signals::{Raised, Signals};
+
 /// Longest pause between two looks at a key that is waited for.
 const LONGEST_PAUSE: Duration = Duration::from_millis(10);
 
 /// A Python object with `set`, `get`, `add` and `check`.
-pub(crate) struct PyStore(pub Py<PyAny>);
+pub(crate) struct PyStore {
+    store: Py<PyAny>,
+    raised: Raised,
+}
 
 impl fmt::Debug for PyStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -20,13 +25,29 @@ impl fmt::Debug for PyStore {
 }
 
 impl PyStore {
+    pub(crate) fn new(store: Py<PyAny>) -> Self {
+        Self { store, raised: Raised::default() }
+    }
+
+    /// What a handler of a signal raised while a key was waited for.
+    pub(crate) fn raised(&self) -> Option<PyErr> {
+        self.raised.take()
+    }
+
     fn call<T>(
         &self,
         what: &str,
         key: &str,
         call: impl for<'py> FnOnce(&Bound<'py, PyAny>) -> PyResult<T>,
     ) -> Result<T, StoreError> {
-        Python::attach(|py| call(self.0.bind(py)))
+        let signals = Signals::default();
+        if !signals.go_on() {
+            self.raised.set(signals.raised());
+            return Err(StoreError::Other(format!(
+                "store.{what}({key:?}): interrupted by a signal"
+            )));
+        }
+        Python::attach(|py| call(self.store.bind(py)))
             .map_err(|error| StoreError::Other(format!("store.{what}({key:?}): {error}")))
     }
 }

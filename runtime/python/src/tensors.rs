@@ -144,6 +144,11 @@ impl<'a, 'py> Tensors<'a, 'py> {
         Ok((self.send, self.recv).into_pyobject(self.send.py())?.into_any().unbind())
     }
 
+    /// The lists, which keep the memory alive.
+    pub(crate) fn lists(&self) -> [Py<PyAny>; 2] {
+        [self.send, self.recv].map(|list| list.clone().into_any().unbind())
+    }
+
     /// The memory of each tensor.
     pub(crate) fn spans(&self) -> PyResult<Vec<Span>> {
         let sides = [(self.send, &self.input, false), (self.recv, &self.output, true)];

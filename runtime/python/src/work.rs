@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 
 use crate::errors::to_python;
 use crate::process::Birth;
+use crate::signals::Signals;
 
 /// One operation that was started.
 #[pyclass(frozen, module = "stepccl._core")]
@@ -58,7 +59,7 @@ impl Drop for Work {
 
 #[pymethods]
 impl Work {
-    /// Return when it is done; raise its error.
+    /// Return when it is done; raise its error, or what a handler of a signal raises meanwhile.
     #[pyo3(signature = (timeout_s=None))]
     fn wait(&self, py: Python<'_>, timeout_s: Option<f64>) -> PyResult<()> {
         let limit = seconds(timeout_s)?;
@@ -66,7 +67,14 @@ impl Work {
         match &self.state {
             State::Done => Ok(()),
             State::Collected => Err(collected()),
-            State::Started(work) => py.detach(|| work.wait(limit)).map_err(|e| to_python(&e)),
+            State::Started(work) => {
+                // What ended, or ends soon, needs no look at signals.
+                let (outcome, signals) = py.detach(|| {
+                    let signals = Signals::default();
+                    (work.wait_while(limit, &|| signals.go_on()), signals)
+                });
+                outcome.ok_or_else(|| signals.raised())?.map_err(|e| to_python(&e))
+            }
         }
     }
 

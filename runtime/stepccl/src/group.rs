@@ -22,8 +22,8 @@ use crate::work::{Keep, Outcome, Work, WorkState};
 use crate::{Call, Communicator, Element, Error};
 
 /// Operations made ready, and what messages about all of them say.
-struct Members {
-    members: Vec<Member>,
+pub(crate) struct Members {
+    pub members: Vec<Member>,
     state: Arc<WorkState>,
     lane: usize,
     identity: Identity,
@@ -150,7 +150,7 @@ impl Communicator {
     /// # Safety
     ///
     /// As [`run_group`](Self::run_group), until all members have ended or are dropped.
-    unsafe fn members(
+    pub(crate) unsafe fn members(
         &self,
         name: &'static str,
         requests: Vec<Request>,

@@ -127,7 +127,28 @@ impl Inner {
     }
 
     /// Run operations on this thread to their end, at the same time where their lanes differ.
-    pub fn run<M>(&self, mut members: M) -> Outcome
+    pub fn run<M>(&self, members: M) -> Outcome
+    where
+        M: AsMut<[Member]> + IntoIterator<Item = Member>,
+    {
+        match self.run_for(members, None, &Keep::default) {
+            Ok(outcome) => outcome,
+            Err(state) => self.wait_to_the_end(&state),
+        }
+    }
+
+    /// As `run`, for about `pause` at most. Operations that have not ended by then, or that others
+    /// stand before, are queued with what `keep` returns.
+    ///
+    /// # Errors
+    ///
+    /// The state of those that are queued.
+    pub fn run_for<M>(
+        &self,
+        mut members: M,
+        pause: Option<Duration>,
+        keep: &dyn Fn() -> Keep,
+    ) -> Result<Outcome, Arc<WorkState>>
     where
         M: AsMut<[Member]> + IntoIterator<Item = Member>,
     {
@@ -137,32 +158,47 @@ impl Inner {
             && progress.is_empty()
         {
             if let Some(error) = progress.broken() {
-                return Err(error);
+                return Ok(Err(error));
             }
             members.as_mut().iter().for_each(|member| self.flight.runs(member));
-            let left = match progress.run(members.as_mut(), self.patience, &self.queued) {
+            let left = match progress.run(members.as_mut(), self.patience, &self.queued, pause) {
                 Ran::Ended(outcome) => {
                     drop(progress);
                     self.hand_over();
-                    return outcome;
+                    return Ok(outcome);
                 }
                 Ran::Interrupted(left) => left,
             };
             // They were first: they go into their lanes before the inbox is emptied.
             let state = Arc::new(WorkState::of_group(left.count()));
             self.unfinished.fetch_add(left.count(), Ordering::AcqRel);
-            for (at, mut member) in members.into_iter().enumerate() {
-                if left.has(at) {
-                    member.identity.start();
-                    progress.add(member.queued(&state, Keep::default()));
-                }
+            let members = members.into_iter().enumerate().filter(|(at, _)| left.has(*at));
+            for ((_, mut member), keep) in members.zip(keep().shared(left.count())) {
+                member.identity.start();
+                progress.add(member.queued(&state, keep));
             }
             drop(progress);
-            return self.wait_to_the_end(&state);
+            return Err(state);
         }
-        let state = Arc::new(WorkState::of_group(members.as_mut().len()));
-        self.enqueue(members.into_iter().map(|m| m.queued(&state, Keep::default())));
-        self.wait_to_the_end(&state)
+        Err(self.queue(members, keep))
+    }
+
+    /// Queue operations for whoever drives.
+    pub fn queue<M>(&self, mut members: M, keep: &dyn Fn() -> Keep) -> Arc<WorkState>
+    where
+        M: AsMut<[Member]> + IntoIterator<Item = Member>,
+    {
+        let count = members.as_mut().len();
+        let state = Arc::new(WorkState::of_group(count));
+        let keeps = keep().shared(count);
+        self.enqueue(members.into_iter().zip(keeps).map(|(m, keep)| m.queued(&state, keep)));
+        state
+    }
+
+    /// Nobody waits for what was queued: let the worker drive it.
+    pub fn leave(self: &Arc<Self>) {
+        self.spawn_worker();
+        self.kick_worker();
     }
 
     fn wait_to_the_end(&self, state: &Arc<WorkState>) -> Outcome {

@@ -1,6 +1,7 @@
 //! Drives the operations of one communicator. One thread at a time.
 
 mod blame;
+mod pause;
 mod solo;
 
 use std::collections::VecDeque;
@@ -16,6 +17,7 @@ use crate::flight::Flight;
 use crate::rounds::Await;
 use crate::task::{Entry, Identity, Member, lanes};
 use crate::work::{Ended, Outcome};
+use pause::Pause;
 use solo::Solo;
 pub(crate) use solo::{FEW, Left};
 
@@ -39,7 +41,8 @@ pub(crate) struct Patience {
 #[derive(Debug)]
 pub(crate) enum Ran {
     Ended(Outcome),
-    /// Other operations were queued meanwhile: what is left must go on among them.
+    /// Other operations were queued meanwhile, or it took long: what is left must go on in the
+    /// queue.
     Interrupted(Left),
 }
 
@@ -187,15 +190,25 @@ impl Progress {
     }
 
     /// Run `members`, each in a lane of its own, on this thread to their end, or until other
-    /// operations were queued: then those that are left are the first of them. Nothing else may be
-    /// under way.
-    pub fn run(&mut self, members: &mut [Member], patience: Patience, queued: &AtomicUsize) -> Ran {
+    /// operations were queued, or `pause` is over: then those that are left are the first of the
+    /// queue. Nothing else may be under way.
+    pub fn run(
+        &mut self,
+        members: &mut [Member],
+        patience: Patience,
+        queued: &AtomicUsize,
+        pause: Option<Duration>,
+    ) -> Ran {
         let mut looks = 0;
+        let mut pause = Pause::new(pause);
         let mut left = Left::all(members);
         loop {
             let fatal = match self.step(members, &mut left) {
                 Ok(_) if left.is_none() => return Ran::Ended(Ok(())),
                 Ok(true) if !self.is_aborted() => {
+                    if pause.is_over_at_move() {
+                        return Ran::Interrupted(left);
+                    }
                     looks = 0;
                     continue;
                 }
@@ -209,6 +222,7 @@ impl Progress {
                     looks += self.look_out(queued, FEW_LOOKS.min(patience.looks - looks));
                     continue;
                 }
+                Ok(_) if !self.is_aborted() && pause.is_over() => return Ran::Interrupted(left),
                 Ok(_) => {
                     left.of_mut(members).for_each(|m| m.identity.start());
                     match self.rest(Solo { members, left }, None) {

@@ -234,9 +234,7 @@ impl Work {
         let started = Instant::now();
         // A limit past the end of time is none.
         self.inner.drive_until(&self.state, limit.and_then(|l| started.checked_add(l)));
-        self.outcome().unwrap_or_else(|| {
-            Err(self.inner.wait_is_over(self.lane, &self.identity, started.elapsed()))
-        })
+        self.outcome().unwrap_or_else(|| Err(self.is_over(started.elapsed())))
     }
 
     /// Call `callback` once the operation has ended: at once where it has, otherwise on the thread
