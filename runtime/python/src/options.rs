@@ -24,7 +24,35 @@ const OPS: [(&str, ReduceOp); 9] = [
 ];
 
 /// The numbers that this torch gives the reductions.
-static NUMBERS: PyOnceLock<[(i64, ReduceOp); OPS.len()]> = PyOnceLock::new();
+struct Numbers {
+    known: [(i64, ReduceOp); OPS.len()],
+    /// Whether the hash of a reduction is its number: it costs half of asking for it.
+    hashed: bool,
+}
+
+static NUMBERS: PyOnceLock<Numbers> = PyOnceLock::new();
+
+impl Numbers {
+    fn of_torch(py: Python<'_>) -> PyResult<Self> {
+        let class = py.import("torch.distributed")?.getattr("ReduceOp")?;
+        let kinds = class.getattr("RedOpType")?;
+        let mut known = [(0, ReduceOp::Sum); OPS.len()];
+        let mut hashed = true;
+        for (number, (name, op)) in known.iter_mut().zip(OPS) {
+            let kind = kinds.getattr(name)?;
+            *number = (kind.extract()?, op);
+            // A factor is not made without its value.
+            if op != ReduceOp::PremulSum {
+                hashed &= class.call1((kind,))?.hash()? as i64 == number.0;
+            }
+        }
+        Ok(Self { known, hashed })
+    }
+
+    fn find(&self, number: i64) -> Option<ReduceOp> {
+        self.known.iter().find(|(known, _)| *known == number).map(|(_, op)| *op)
+    }
+}
 
 /// How an operation is to run.
 #[derive(Clone, Copy, Debug)]
@@ -86,19 +114,18 @@ fn limit(opts: &Bound<'_, PyAny>, timeout_s: f64) -> PyResult<Option<Duration>> 
 /// The reduction, and what it multiplies this rank's input by.
 fn reduction(what: &str, given: &Bound<'_, PyAny>) -> PyResult<(ReduceOp, f64)> {
     let py = given.py();
-    let numbers = NUMBERS.get_or_try_init(py, || {
-        let kinds = py.import("torch.distributed")?.getattr("ReduceOp")?.getattr("RedOpType")?;
-        let mut numbers = [(0, ReduceOp::Sum); OPS.len()];
-        for (number, (name, op)) in numbers.iter_mut().zip(OPS) {
-            *number = (kinds.getattr(name)?.extract()?, op);
-        }
-        PyResult::Ok(numbers)
-    })?;
+    let numbers = NUMBERS.get_or_try_init(py, || Numbers::of_torch(py))?;
+    if numbers.hashed
+        && let Some(op) = numbers.find(given.hash()? as i64)
+        && op != ReduceOp::PremulSum
+    {
+        return Ok((op, 1.0));
+    }
     let kind = given.getattr_opt(intern!(py, "op"))?.unwrap_or_else(|| given.clone());
     let number: i64 = kind.extract()?;
-    match numbers.iter().find(|(known, _)| *known == number) {
-        Some((_, ReduceOp::PremulSum)) => Ok((ReduceOp::PremulSum, factor(what, given)?)),
-        Some((_, op)) => Ok((*op, 1.0)),
+    match numbers.find(number) {
+        Some(ReduceOp::PremulSum) => Ok((ReduceOp::PremulSum, factor(what, given)?)),
+        Some(op) => Ok((op, 1.0)),
         None => {
             let name = kind.getattr("name")?;
             let known = ReduceOp::ALL.map(|op| op.name().to_uppercase()).join(", ");

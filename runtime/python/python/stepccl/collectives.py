@@ -46,14 +46,19 @@ class Collectives(Messages):
     # One tensor.
 
     def allreduce(self, tensors: Sequence[Tensor], opts: Any = None) -> Work | None:
+        if len(tensors) == 1:
+            return self._all_reduce(tensors[0], opts)
         return self._each("all_reduce", tensors, opts, self._all_reduce)
 
     allreduce_coalesced = allreduce
 
     def _all_reduce(self, tensor: Tensor, opts: Any) -> Work | None:
         both = [tensor]
+        what, call = "all_reduce", self._communicator.collective
         try:
-            return self._start("all_reduce", tensor.numel(), both, both, opts, both)
+            return self._submit(
+                what, call, both, both, both, what, 0, tensor.numel(), opts, self._timeout_s
+            )
         except _core.NotDense:
             return self._sparse_all_reduce(tensor, opts)
 

@@ -5,7 +5,6 @@ After: `runtime/python/src/communicator.rs`.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import nullcontext
 from functools import partial
 from typing import Any
 
@@ -19,7 +18,6 @@ from .tensors import Rows
 from .work import Work
 
 Call = Callable[[Tensor, Any], Work | None]
-_NO_LABEL = nullcontext()
 
 
 class Operations(Life):
@@ -39,23 +37,25 @@ class Operations(Life):
         *arguments: Any,
     ) -> Work | None:
         """Hand over one operation that reads `send` and writes `recv`."""
-        after: list[Callable[[], None]] = []
+        rows = None
         try:
-            with _label(what) if profiler._is_profiler_enabled else _NO_LABEL:
+            # No context where there is nothing to label: it costs more than the question.
+            if profiler._is_profiler_enabled:
+                with _label(what):
+                    part, rows = _hand_over(call, send, recv, arguments)
+            else:
                 try:
                     part = call(send, recv, *arguments)
                 except _core.Scattered:
-                    rows = Rows(send, recv)
-                    after = [rows.copy_back]
-                    part = call(rows.send, rows.recv, *arguments)
+                    part, rows = _hand_over(call, send, recv, arguments)
         except _core.Error as error:
             raise self._raised(error) from error.__cause__
         self._sequence += 1
         if part is None:
-            for finish in after:
-                finish()
+            if rows is not None:
+                rows.copy_back()
             return None
-        work = Work([part], results, after, self._failed)
+        work = Work([part], results, [] if rows is None else [rows.copy_back], self._failed)
         if self._window is not None:
             self._window.append(work)
         return work
@@ -127,6 +127,20 @@ class Operations(Life):
             return error
         self._failed(error)
         return for_torch(error)
+
+
+def _hand_over(
+    call: Callable[..., _core.Work | None],
+    send: list[Tensor],
+    recv: list[Tensor],
+    arguments: tuple[Any, ...],
+) -> tuple[_core.Work | None, Rows | None]:
+    """The handle, and the copies that were moved where the tensors could not be as they are."""
+    try:
+        return call(send, recv, *arguments), None
+    except _core.Scattered:
+        rows = Rows(send, recv)
+        return call(rows.send, rows.recv, *arguments), rows
 
 
 def _joined(
