@@ -4,37 +4,17 @@
 
 use crate::{
     abi::{
-        AttachEventfd,
-        AttachProxy,
-        Enter,
-        Export,
-        Import,
-        Query,
-        RegisterDmabuf,
-        RegisterMemory,
-        RingSetup,
-        Submit,
-        Unregister, //
-        ioctl::command,
+        AttachEventfd, AttachProxy, Enter, Export, Import, Query, RegisterDmabuf, RegisterMemory,
+        RingSetup, Submit, Unregister, ioctl::command,
     },
     context::Context,
     errno,
-    parts::arguments::{
-        Extent,
-        FIRST_SIZES, //
-        extent,
-    }, //
+    parts::arguments::{Extent, FIRST_SIZES, extent},
 };
 use kernel::{
     prelude::*,
-    transmute::{
-        AsBytes,
-        FromBytes, //
-    },
-    uaccess::{
-        UserPtr,
-        UserSlice, //
-    }, //
+    transmute::{AsBytes, FromBytes},
+    uaccess::{UserPtr, UserSlice},
 };
 
 /// How a command ended. `Ok(Some(error))`: with an error, and the argument is written back.

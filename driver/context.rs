@@ -2,33 +2,19 @@
 
 //! What belongs to one open file.
 
-use crate::{
-    errno,
-    pins,
-    regions::Regions,
-    ring::Ring, //
-};
+use crate::{channels::Channels, errno, pins, regions::Regions, ring::Ring};
 use kernel::{
     bindings,
     fs::File,
-    mm::{
-        Mm, //
-        virt::VmaNew,
-    },
+    mm::{Mm, virt::VmaNew},
     new_mutex,
     prelude::*,
     sync::{
-        Arc,
-        Mutex,
-        SetOnce, //
+        Arc, Mutex, SetOnce,
         aref::ARef,
-        atomic::{
-            Acquire,
-            Atomic,
-            Release, //
-        },
+        atomic::{Acquire, Atomic, Release},
         poll::PollTable,
-    }, //
+    },
 };
 
 /// One open file. Locks are taken in the order: submissions of the ring, regions, completions of
@@ -37,6 +23,8 @@ use kernel::{
 pub(crate) struct Context {
     /// The address space that opened the file; the only one that may use it.
     pub(crate) mm: ARef<Mm>,
+    /// The channels of the module.
+    pub(crate) channels: Arc<Channels>,
     /// Who opened it, for messages.
     pub(crate) pid: i32,
     queried: Atomic<bool>,
@@ -49,12 +37,13 @@ pub(crate) struct Context {
 
 impl Context {
     /// A file without ring and regions, of the current process.
-    pub(crate) fn new() -> Result<Arc<Self>> {
+    pub(crate) fn new(channels: &Arc<Channels>) -> Result<Arc<Self>> {
         let current = kernel::current!();
         let mm = ARef::<Mm>::from(&**current.mm().ok_or(EPERM)?);
         Arc::pin_init(
             pin_init!(Self {
                 mm: mm,
+                channels: channels.clone(),
                 pid: current.tgid(),
                 queried: Atomic::new(false),
                 ring: SetOnce::new(),

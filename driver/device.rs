@@ -4,36 +4,19 @@
 //!
 //! The kernel crate's `MiscDevice` has no `poll`, so the table of operations is built here.
 
-use crate::{
-    LocalModule, //
-    context::Context,
-    dispatch,
-    fdinfo,
-};
+use crate::{LocalModule, channels::Channels, context::Context, dispatch, fdinfo};
 use kernel::{
-    bindings,
+    bindings, container_of,
     error::to_result,
-    ffi::{
-        c_int,
-        c_long,
-        c_uint,
-        c_ulong, //
-    },
+    ffi::{c_int, c_long, c_uint, c_ulong},
     fs::File,
     mm::virt::VmaNew,
     module::this_module,
     prelude::*,
     seq_file::SeqFile,
     str::as_char_ptr_in_const_context,
-    sync::{
-        Arc,
-        ArcBorrow, //
-        poll::PollTable,
-    },
-    types::{
-        ForeignOwnable,
-        Opaque, //
-    }, //
+    sync::{Arc, ArcBorrow, poll::PollTable},
+    types::{ForeignOwnable, Opaque},
 };
 
 /// The registered device node; dropping it takes the node away.
@@ -43,19 +26,22 @@ use kernel::{
 /// `inner` is a `struct miscdevice` registered with `misc_register`.
 #[pin_data(PinnedDrop)]
 pub(crate) struct Registration {
+    channels: Arc<Channels>,
     #[pin]
     inner: Opaque<bindings::miscdevice>,
 }
 
 // SAFETY: `misc_deregister` may be called on any thread, and nothing else is done with it.
 unsafe impl Send for Registration {}
-// SAFETY: There is no method that takes `&self`.
+// SAFETY: The channels may be shared, and the node is only ever deregistered.
 unsafe impl Sync for Registration {}
 
 impl Registration {
     /// Make `/dev/dma_device`.
-    pub(crate) fn new() -> impl PinInit<Self, Error> {
+    pub(crate) fn new(channels: Arc<Channels>) -> impl PinInit<Self, Error> {
         try_pin_init!(Self {
+            // Before the node: it may be opened at once.
+            channels: channels,
             // INVARIANT: Initialised only where `misc_register` has succeeded.
             inner <- Opaque::try_ffi_init(|slot: *mut bindings::miscdevice| {
                 let mut node: bindings::miscdevice = pin_init::zeroed();
@@ -111,7 +97,12 @@ unsafe fn context_of<'a>(file: *mut bindings::file) -> ArcBorrow<'a, Context> {
 ///
 /// Called by the kernel with a file of this device that is being opened.
 unsafe extern "C" fn open(_inode: *mut bindings::inode, file: *mut bindings::file) -> c_int {
-    match Context::new() {
+    // SAFETY: `misc_open` has put the registered node there, which stays during this call.
+    let registration = unsafe {
+        let node = (*file).private_data.cast::<Opaque<bindings::miscdevice>>();
+        &*container_of!(node, Registration, inner)
+    };
+    match Context::new(&registration.channels) {
         Ok(context) => {
             // SAFETY: The private data of a file that is being opened is the driver's.
             unsafe { (*file).private_data = context.into_foreign() };

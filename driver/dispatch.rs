@@ -4,28 +4,14 @@
 
 use crate::{
     abi::{
-        AttachEventfd,
-        AttachProxy,
-        Enter,
-        Export,
-        Import,
-        Query,
-        RegisterDmabuf,
-        RegisterMemory,
-        RingSetup,
-        Submit,
-        Unregister, //
-        ioctl::command,
+        AttachEventfd, AttachProxy, Enter, Export, Import, Query, RegisterDmabuf, RegisterMemory,
+        RingSetup, Submit, Unregister, ioctl::command,
     },
     argument,
     context::Context,
-    enter,
-    eventfd,
-    memory,
+    enter, eventfd, memory,
     parts::arguments::low_byte,
-    query,
-    setup,
-    submit, //
+    query, setup, submit,
 };
 use kernel::prelude::*;
 

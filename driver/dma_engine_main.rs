@@ -17,6 +17,8 @@ mod abi;
 mod parts;
 
 mod argument;
+mod channel;
+mod channels;
 mod context;
 mod copy;
 mod device;
@@ -24,11 +26,14 @@ mod dispatch;
 mod enter;
 mod eventfd;
 mod fdinfo;
+mod flight;
 mod helpers;
 mod limits;
+mod mapping;
 mod memory;
 mod pins;
 mod query;
+mod queue;
 mod region;
 mod regions;
 mod ring;
@@ -43,6 +48,14 @@ module! {
     description: "DMA copies between registered memory for unprivileged processes",
     license: "GPL",
     params: {
+        max_channels: u32 {
+            default: 64,
+            description: "hardware channels to hold; 0: the CPU copies",
+        },
+        channel_bytes: u32 {
+            default: 4096,
+            description: "copies shorter than this are left to the CPU",
+        },
         max_regions: u32 {
             default: 4096,
             description: "regions of one file, 1 to 16384",
@@ -62,13 +75,14 @@ struct DmaEngine {
 
 impl kernel::InPlaceModule for DmaEngine {
     fn init(_module: &'static ThisModule) -> impl PinInit<Self, Error> {
-        pr_info!(
-            "ABI {}, oldest {}; no channel: the CPU copies\n",
-            abi::version::ABI_VERSION,
-            abi::version::ABI_OLDEST
-        );
+        let (version, oldest) = (abi::version::ABI_VERSION, abi::version::ABI_OLDEST);
+        let channels = channels::Channels::find();
+        match channels.as_ref().map_or(0, |channels| channels.count()) {
+            0 => pr_info!("ABI {version}, oldest {oldest}; no channel: the CPU copies\n"),
+            count => pr_info!("ABI {version}, oldest {oldest}; {count} channels\n"),
+        }
         try_pin_init!(Self {
-            device <- device::Registration::new(),
+            device <- device::Registration::new(channels?),
         })
     }
 }

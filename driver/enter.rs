@@ -3,20 +3,14 @@
 //! `DMA_ENGINE_ENTER`: take entries, then wait for completions.
 
 use crate::{
-    abi::{
-        Enter, //
-        command::enter_flags,
-    },
+    abi::{Enter, command::enter_flags},
     argument::Outcome,
     context::Context,
     errno,
     parts::errno::EOPNOTSUPP,
-    ring::Waited, //
+    ring::Waited,
 };
-use kernel::{
-    bindings,
-    prelude::*, //
-};
+use kernel::{bindings, prelude::*};
 
 pub(crate) fn run(context: &Context, enter: &mut Enter) -> Outcome {
     if enter.flags & !(enter_flags::WAKE | enter_flags::ABSOLUTE) != 0 {

@@ -3,26 +3,17 @@
 //! Eventfds that are told of completions, and `DMA_ENGINE_ATTACH_EVENTFD`.
 
 use crate::{
-    abi::{
-        AttachEventfd, //
-        command::eventfd_flags,
-    },
+    abi::{AttachEventfd, command::eventfd_flags},
     argument::Outcome,
     context::Context,
     errno,
     helpers::{
-        EventfdCtx, //
-        dma_engine_eventfd_get,
-        dma_engine_eventfd_put,
-        dma_engine_eventfd_signal,
+        EventfdCtx, dma_engine_eventfd_get, dma_engine_eventfd_put, dma_engine_eventfd_signal,
     },
-    parts::errno::EOPNOTSUPP, //
+    parts::errno::EOPNOTSUPP,
 };
 use core::ptr::NonNull;
-use kernel::{
-    error::from_err_ptr,
-    prelude::*, //
-};
+use kernel::{error::from_err_ptr, prelude::*};
 
 /// A reference to an eventfd.
 ///

@@ -3,10 +3,7 @@
 //! `/proc/PID/fdinfo/FD`.
 
 use crate::context::Context;
-use kernel::{
-    seq_file::SeqFile,
-    seq_print, //
-};
+use kernel::{seq_file::SeqFile, seq_print};
 
 /// What the file has.
 pub(crate) fn show(context: &Context, out: &SeqFile) {

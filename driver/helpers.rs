@@ -4,11 +4,7 @@
 
 use kernel::{
     bindings,
-    ffi::{
-        c_int,
-        c_ulong,
-        c_void, //
-    }, //
+    ffi::{c_char, c_int, c_uint, c_ulong, c_void},
 };
 
 /// `struct eventfd_ctx`, only ever pointed at.
@@ -16,6 +12,21 @@ use kernel::{
 pub(crate) struct EventfdCtx {
     _opaque: [u8; 0],
 }
+
+/// `struct dma_chan`, only ever pointed at.
+#[repr(C)]
+pub(crate) struct DmaChan {
+    _opaque: [u8; 0],
+}
+
+/// `struct dmaengine_result`, only ever pointed at.
+#[repr(C)]
+pub(crate) struct DmaResult {
+    _opaque: [u8; 0],
+}
+
+/// What a channel calls when a copy is over; must not sleep.
+pub(crate) type Callback = unsafe extern "C" fn(*mut c_void, *const DmaResult);
 
 #[expect(improper_ctypes, reason = "structs of the kernel that are only pointed at")]
 // `helpers.h` has the same prototypes; those marked safe need nothing of their callers.
@@ -78,4 +89,68 @@ unsafe extern "C" {
     pub(crate) fn dma_engine_eventfd_put(eventfd: *mut EventfdCtx);
     /// Signal an eventfd that is referenced. Does not sleep.
     pub(crate) fn dma_engine_eventfd_signal(eventfd: *mut EventfdCtx);
+
+    /// A channel that copies memory, for this module alone; null where no further one is free. Sleeps.
+    pub(crate) safe fn dma_engine_request_channel() -> *mut DmaChan;
+    /// Give such a channel back: stops it and waits for its callbacks. Sleeps.
+    pub(crate) fn dma_engine_release_channel(channel: *mut DmaChan);
+    /// Device that memory is mapped for; lives as long as the channel is held.
+    pub(crate) fn dma_engine_channel_device(channel: *mut DmaChan) -> *mut bindings::device;
+    /// Name of a channel that is held.
+    pub(crate) fn dma_engine_channel_name(channel: *mut DmaChan) -> *const c_char;
+    /// Name of the driver of a channel that is held.
+    pub(crate) fn dma_engine_channel_provider(channel: *mut DmaChan) -> *const c_char;
+    /// What source, destination and length must be a multiple of, for a channel that is held.
+    pub(crate) fn dma_engine_channel_align(channel: *mut DmaChan) -> c_uint;
+    /// NUMA node of a device, or -1.
+    pub(crate) fn dma_engine_device_node(device: *mut bindings::device) -> c_int;
+    /// Longest copy of one descriptor.
+    pub(crate) fn dma_engine_device_max_segment(device: *mut bindings::device) -> c_uint;
+    /// Whether what is mapped for a device needs neither a bounce buffer nor a cache flush.
+    pub(crate) fn dma_engine_device_direct(device: *mut bindings::device) -> bool;
+
+    /// Queue a copy between addresses mapped for the device of a channel that is held; false where
+    /// the channel takes none. The callback comes once, unless false was returned.
+    pub(crate) fn dma_engine_start(
+        channel: *mut DmaChan,
+        to: bindings::dma_addr_t,
+        from: bindings::dma_addr_t,
+        bytes: c_ulong,
+        callback: Callback,
+        parameter: *mut c_void,
+    ) -> bool;
+    /// Let a channel that is held begin what was queued.
+    pub(crate) fn dma_engine_issue(channel: *mut DmaChan);
+    /// What a callback was told: 0 success, 1 given up, 2 failed.
+    pub(crate) fn dma_engine_result(result: *const DmaResult) -> c_int;
+
+    /// Map pinned pages for a device and fill the table; 0 or -errno. Sleeps.
+    pub(crate) fn dma_engine_map(
+        device: *mut bindings::device,
+        table: *mut bindings::sg_table,
+        pages: *mut *mut bindings::page,
+        count: c_uint,
+        direction: c_int,
+    ) -> c_int;
+    /// Unmap such a table, which no channel uses any more, and free it. Sleeps.
+    pub(crate) fn dma_engine_unmap(
+        device: *mut bindings::device,
+        table: *mut bindings::sg_table,
+        direction: c_int,
+    );
+    /// The segment after one of a mapped table; null after the last one.
+    pub(crate) fn dma_engine_next_segment(
+        segment: *mut bindings::scatterlist,
+    ) -> *mut bindings::scatterlist;
+    /// Address of a mapped segment as the device sees it.
+    pub(crate) fn dma_engine_segment_address(
+        segment: *mut bindings::scatterlist,
+    ) -> bindings::dma_addr_t;
+    /// Bytes of a mapped segment.
+    pub(crate) fn dma_engine_segment_length(segment: *mut bindings::scatterlist) -> c_uint;
+
+    /// A queue of work of this module; null where there is no memory. Sleeps.
+    pub(crate) safe fn dma_engine_alloc_queue() -> *mut bindings::workqueue_struct;
+    /// Wait for what is queued, and free the queue. Sleeps.
+    pub(crate) fn dma_engine_destroy_queue(queue: *mut bindings::workqueue_struct);
 }

@@ -2,10 +2,7 @@
 
 //! What one file may have, from the parameters of the module.
 
-use crate::{
-    module_parameters,
-    parts::slots::MAX_SLOTS, //
-};
+use crate::{module_parameters, parts::slots::MAX_SLOTS};
 
 /// Largest region: the list of its pages must be one allocation.
 pub(crate) const MAX_REGION_BYTES: u64 = 1 << 38;
@@ -15,6 +12,16 @@ pub(crate) const OP_TIMEOUT_MS: u32 = 10_000;
 
 /// Operations of one file that run at once.
 pub(crate) const MAX_IN_FLIGHT: u32 = 4096;
+
+/// Channels of the module.
+pub(crate) fn max_channels() -> usize {
+    *module_parameters::max_channels.value_ref() as usize
+}
+
+/// Bytes from which on a copy is worth a channel.
+pub(crate) fn channel_bytes() -> u64 {
+    (*module_parameters::channel_bytes.value_ref()).into()
+}
 
 /// Regions of one file.
 pub(crate) fn max_regions() -> u32 {

@@ -4,29 +4,19 @@
 
 use crate::{
     abi::{
-        RegisterMemory,
-        Unregister, //
-        command::{
-            access,
-            properties, //
-        },
+        RegisterMemory, Unregister,
+        command::{access, properties},
     },
     argument::Outcome,
     context::Context,
     errno,
     helpers::dma_engine_task_size,
     limits,
-    parts::{
-        errno::EOPNOTSUPP,
-        range, //
-    },
+    parts::{errno::EOPNOTSUPP, range},
     pins::Pins,
-    region::Region, //
+    region::Region,
 };
-use kernel::{
-    page::PAGE_SIZE,
-    prelude::*, //
-};
+use kernel::{page::PAGE_SIZE, prelude::*};
 
 pub(crate) fn register(context: &Context, memory: &mut RegisterMemory) -> Outcome {
     if memory.flags != 0 {
@@ -46,9 +36,13 @@ pub(crate) fn register(context: &Context, memory: &mut RegisterMemory) -> Outcom
     .map_err(errno)?;
     let bytes = pages.count * PAGE_SIZE as u64;
     context.regions.lock().charge(bytes, limits::max_pinned_bytes())?;
-    let made = Pins::new(&context.mm, &pages, memory.access & access::WRITE != 0)
-        .and_then(|pins| Region::new(pins, pages.offset, memory.length, memory.access));
+    let made =
+        Pins::new(&context.mm, &pages, memory.access & access::WRITE != 0).and_then(|pins| {
+            let range = (pages.offset, memory.length);
+            Region::new(&context.channels, pins, range, memory.access)
+        });
     let region = made.inspect_err(|_| context.regions.lock().uncharge(bytes))?;
+    let by_channel = region.has_channel();
     // What does not fit into the table is dropped after its lock.
     let inserted = context.regions.lock().insert(region, limits::max_regions());
     memory.region = inserted.map_err(|(error, region)| {
@@ -56,7 +50,7 @@ pub(crate) fn register(context: &Context, memory: &mut RegisterMemory) -> Outcom
         context.regions.lock().uncharge(bytes);
         error
     })?;
-    memory.properties = properties::CPU;
+    memory.properties = properties::CPU | if by_channel { properties::CHANNEL } else { 0 };
     Ok(None)
 }
 

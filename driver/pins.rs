@@ -4,27 +4,19 @@
 
 use crate::{
     helpers::{
-        dma_engine_charge,
-        dma_engine_memlock_limit,
-        dma_engine_page_address,
-        dma_engine_pin,
-        dma_engine_pinned,
-        dma_engine_uncharge,
-        dma_engine_unpin, //
+        dma_engine_charge, dma_engine_memlock_limit, dma_engine_page_address, dma_engine_pin,
+        dma_engine_pinned, dma_engine_uncharge, dma_engine_unpin,
     },
-    parts::range::Pages, //
+    parts::range::Pages,
 };
 use kernel::{
     alloc::flags::__GFP_NOWARN,
     bindings,
-    ffi::{
-        c_int,
-        c_ulong, //
-    },
+    ffi::{c_int, c_ulong},
     mm::Mm,
     page::PAGE_SIZE,
     prelude::*,
-    sync::aref::ARef, //
+    sync::aref::ARef,
 };
 
 /// Pages asked for at once, so that others can run in between.
@@ -93,6 +85,16 @@ impl Pins {
             return Err(EINTR);
         }
         Ok(())
+    }
+
+    /// How many.
+    pub(crate) fn count(&self) -> usize {
+        self.pages.len()
+    }
+
+    /// The list of them, to be read as long as the pins are borrowed.
+    pub(crate) fn pages(&mut self) -> *mut *mut bindings::page {
+        self.pages.as_mut_ptr().cast()
     }
 
     /// Bytes of the pages.

@@ -4,27 +4,16 @@
 
 use crate::{
     abi::{
-        Query, //
-        version::{
-            ABI_OLDEST,
-            ABI_VERSION, //
-            compatible,
-            feature,
-        },
+        Query,
+        version::{ABI_OLDEST, ABI_VERSION, compatible, feature},
     },
     argument::Outcome,
     context::Context,
     helpers::dma_engine_memlock_limit,
     limits,
-    parts::{
-        errno::EOPNOTSUPP,
-        setup::MAX_ENTRIES, //
-    }, //
+    parts::{errno::EOPNOTSUPP, setup::MAX_ENTRIES},
 };
-use kernel::{
-    bindings,
-    prelude::*, //
-};
+use kernel::{bindings, prelude::*};
 
 /// This node, until a proxy gives it a number.
 pub(crate) const NODE: u16 = 0;
@@ -36,6 +25,7 @@ pub(crate) fn run(context: &Context, query: &mut Query) -> Outcome {
     if query.reserved != [0; 3] {
         return Err(EINVAL);
     }
+    let channels = if context.channels.count() > 0 { feature::CHANNELS } else { 0 };
     let limit = dma_engine_memlock_limit();
     *query = Query {
         size: query.size,
@@ -43,10 +33,10 @@ pub(crate) fn run(context: &Context, query: &mut Query) -> Outcome {
         abi_oldest: query.abi_oldest,
         driver_version: ABI_VERSION,
         driver_oldest: ABI_OLDEST,
-        features: feature::FILL | feature::SIGNAL,
+        features: feature::FILL | feature::SIGNAL | channels,
         node: NODE,
-        channels: 0,
-        copy_align: 1,
+        channels: context.channels.count(),
+        copy_align: context.channels.align(),
         max_entries: MAX_ENTRIES,
         max_in_flight: limits::MAX_IN_FLIGHT,
         max_regions: limits::max_regions(),

@@ -3,33 +3,24 @@
 //! A region, and the right of an operation to use it for a while.
 
 use crate::{
-    parts::{
-        pieces::Extents,
-        range::use_of, //
-    },
-    pins::Pins, //
+    channels::Channels,
+    mapping::Mapping,
+    parts::{pieces::Extents, range::use_of, segments::Segments},
+    pins::Pins,
 };
-use core::{
-    ops::Deref,
-    ptr::NonNull, //
-};
+use core::{ops::Deref, ptr::NonNull};
 use kernel::{
-    new_condvar,
-    new_spinlock_irq,
-    page::{
-        PAGE_SHIFT,
-        PAGE_SIZE, //
-    },
+    bindings, new_condvar, new_spinlock_irq,
+    page::{PAGE_SHIFT, PAGE_SIZE},
     prelude::*,
-    sync::{
-        CondVar,
-        SpinLockIrq, //
-    }, //
+    sync::{Arc, CondVar, SpinLockIrq},
 };
 
 /// Registered memory. Dropping it waits for the operations that use it, and unpins: it sleeps.
 #[pin_data(PinnedDrop)]
 pub(crate) struct Region {
+    // Dropped before the pages.
+    mappings: KVec<Mapping>,
     pins: Pins,
     /// Offset of the first byte in the first page.
     first: u32,
@@ -44,9 +35,16 @@ pub(crate) struct Region {
 
 impl Region {
     /// A region of `bytes` bytes that begin `first` bytes into the first page.
-    pub(crate) fn new(pins: Pins, first: u32, bytes: u64, access: u32) -> Result<Pin<KBox<Self>>> {
+    pub(crate) fn new(
+        channels: &Arc<Channels>,
+        mut pins: Pins,
+        (first, bytes): (u32, u64),
+        access: u32,
+    ) -> Result<Pin<KBox<Self>>> {
+        let mappings = Mapping::for_all(channels, &mut pins, access);
         KBox::pin_init(
             pin_init!(Self {
+                mappings: mappings,
                 pins: pins,
                 first: first,
                 bytes: bytes,
@@ -56,6 +54,22 @@ impl Region {
             }),
             GFP_KERNEL_ACCOUNT,
         )
+    }
+
+    /// Whether a channel can reach it.
+    pub(crate) fn has_channel(&self) -> bool {
+        !self.mappings.is_empty()
+    }
+
+    /// Offset of its first byte in its first page.
+    pub(crate) fn first(&self) -> u64 {
+        self.first.into()
+    }
+
+    /// Its pages as a device sees them; `None` where they are not mapped for it.
+    pub(crate) fn seen_by(&self, device: NonNull<bindings::device>) -> Option<Segments<'_>> {
+        let mut mappings = self.mappings.iter();
+        mappings.find(|mapping| mapping.device() == device).map(Mapping::segments)
     }
 
     /// Bytes that are pinned for it.

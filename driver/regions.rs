@@ -4,21 +4,11 @@
 
 use crate::{
     abi::{
-        address::{
-            offset_of,
-            region_of, //
-        },
-        status::ENOENT as NO_REGION, //
+        address::{offset_of, region_of},
+        status::ENOENT as NO_REGION,
     },
-    parts::slots::{
-        Free,
-        Slot, //
-        find,
-    },
-    region::{
-        Region,
-        Use, //
-    }, //
+    parts::slots::{Free, Slot, find},
+    region::{Region, Use},
 };
 use kernel::prelude::*;
 

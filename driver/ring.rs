@@ -7,63 +7,39 @@
 use crate::{
     abi::{
         completion::CompletionEntry,
-        ring::{
-            cq_flags,
-            sq_flags, //
-        },
+        descriptor::opcode,
+        ring::{cq_flags, sq_flags},
         status::ECANCELED,
-        submission::{
-            SubmissionEntry, //
-            flags,
-        }, //
+        submission::{SubmissionEntry, flags},
     },
-    context::{
-        Context, //
-        ring_failed,
-    },
-    copy,
+    context::{Context, ring_failed},
+    copy::{self, Started},
     eventfd::Eventfd,
-    helpers::{
-        dma_engine_cond_resched,
-        dma_engine_ratelimit, //
-    },
+    flight::Report,
+    helpers::{dma_engine_cond_resched, dma_engine_ratelimit},
+    limits,
     parts::{
         chain::Chain,
         completions::Completions,
         setup::Plan,
-        submissions::{
-            Broken,
-            Submissions, //
-        }, //
+        submissions::{Broken, Submissions},
     },
-    shared::Shared, //
+    shared::Shared,
 };
+use core::ptr::NonNull;
 use kernel::{
     bindings,
     fs::File,
     mm::virt::VmaNew,
-    new_mutex,
-    new_poll_condvar,
-    new_spinlock_irq,
+    new_mutex, new_poll_condvar, new_spinlock_irq,
     prelude::*,
     sync::{
-        Arc,
-        CondVarTimeoutResult,
-        Mutex,
-        SpinLockIrq, //
-        atomic::{
-            Acquire,
-            Atomic,
-            Relaxed,
-            Release, //
-        },
+        Arc, CondVarTimeoutResult, Mutex, SpinLockIrq,
+        atomic::{Acquire, Atomic, Relaxed, Release},
         barrier::smp_mb,
-        poll::{
-            PollCondVar,
-            PollTable, //
-        },
+        poll::{PollCondVar, PollTable},
     },
-    time::msecs_to_jiffies, //
+    time::msecs_to_jiffies,
 };
 
 /// Why a wait for completions is over.
@@ -154,18 +130,18 @@ impl Ring {
 
     /// Take up to `limit` entries and run them; returns how many were taken.
     pub(crate) fn submit(&self, context: &Context, limit: u32) -> Result<u32> {
+        let taken = self.submit_some(context, limit);
+        context.channels.issue();
+        taken
+    }
+
+    fn submit_some(&self, context: &Context, limit: u32) -> Result<u32> {
         let mut takes = self.takes.lock();
         let mut taken = 0;
         while taken < limit && self.entry_waits(&mut takes)? && self.reserve()? {
             let entry = self.take(&mut takes).ok_or(EINVAL)?;
-            let completion = if takes.chain.cancels() {
-                CompletionEntry::failed(entry.user_data, ECANCELED)
-            } else {
-                copy::run(context, &entry)
-            };
-            let links = entry.flags & flags::LINK != 0;
-            takes.chain.end(links, completion.outcome().is_ok());
-            self.post(&completion);
+            let succeeded = self.run_one(context, &entry, takes.chain.cancels());
+            takes.chain.end(entry.flags & flags::LINK != 0, succeeded);
             taken += 1;
             if taken % 64 == 0 {
                 dma_engine_cond_resched();
@@ -175,6 +151,38 @@ impl Ring {
             }
         }
         Ok(taken)
+    }
+
+    /// Start an entry, and end it where order asks for that; false where it is known to have failed.
+    fn run_one(&self, context: &Context, entry: &SubmissionEntry, cancelled: bool) -> bool {
+        if entry.flags & flags::DRAIN != 0 || entry.desc.opcode == opcode::FENCE {
+            context.channels.issue();
+            self.wait_for_earlier();
+        }
+        let started = if cancelled {
+            Started::Over(CompletionEntry::failed(entry.user_data, ECANCELED))
+        } else if entry.flags & flags::LINK != 0 {
+            // Whether the next one starts depends on it.
+            Started::Over(copy::run(context, entry))
+        } else {
+            // SAFETY: `quiesce` keeps the ring until everything in flight has posted.
+            unsafe { copy::start(context, entry, Report::Ring(NonNull::from(self))) }
+        };
+        match started {
+            Started::Over(completion) => {
+                self.post(&completion);
+                completion.outcome().is_ok()
+            }
+            Started::Flying => true,
+        }
+    }
+
+    /// Wait until nothing but the entry just taken is in flight.
+    fn wait_for_earlier(&self) {
+        let mut posts = self.posts.lock();
+        while posts.completions.reserved() > 1 {
+            self.changed.wait(&mut posts);
+        }
     }
 
     fn entry_waits(&self, takes: &mut Takes) -> Result<bool> {
@@ -190,11 +198,14 @@ impl Ring {
         }
     }
 
-    /// Set a completion slot aside; false where none is free.
+    /// Set a completion slot aside; false where none is free, or too much is in flight.
     fn reserve(&self) -> Result<bool> {
         let mut posts = self.posts.lock();
         if posts.flags & sq_flags::FAILED != 0 {
             return Err(ring_failed());
+        }
+        if posts.completions.reserved() >= limits::MAX_IN_FLIGHT {
+            return Ok(false);
         }
         if posts.completions.room() == 0 {
             self.see_head(&mut posts)?;
@@ -225,7 +236,7 @@ impl Ring {
     }
 
     /// Post the completion of an entry that was taken. Does not sleep.
-    fn post(&self, completion: &CompletionEntry) {
+    pub(crate) fn post(&self, completion: &CompletionEntry) {
         let mut posts = self.posts.lock();
         let Some(slot) = posts.completions.post() else {
             return;

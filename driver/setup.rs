@@ -3,22 +3,15 @@
 //! `DMA_ENGINE_RING_SETUP`: make the ring of the file.
 
 use crate::{
-    abi::{
-        RingOffsets,
-        RingSetup, //
-        ring::NUMA_ANY,
-    },
+    abi::{RingOffsets, RingSetup, ring::NUMA_ANY},
     argument::Outcome,
     context::Context,
     errno,
     helpers::dma_engine_node_online,
     parts::setup::plan,
-    ring::Ring, //
+    ring::Ring,
 };
-use kernel::{
-    page::PAGE_SIZE,
-    prelude::*, //
-};
+use kernel::{page::PAGE_SIZE, prelude::*};
 
 pub(crate) fn run(context: &Context, setup: &mut RingSetup) -> Outcome {
     let plan = plan(setup, PAGE_SIZE as u32).map_err(errno)?;

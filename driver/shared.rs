@@ -5,20 +5,14 @@
 //! Every access is one atomic load or store of a word; there is never a reference to plain memory.
 
 use crate::helpers::{
-    dma_engine_remap,
-    dma_engine_vfree,
-    dma_engine_vma_offset,
-    dma_engine_vmalloc_user, //
+    dma_engine_remap, dma_engine_vfree, dma_engine_vma_offset, dma_engine_vmalloc_user,
 };
 use core::ptr::NonNull;
 use kernel::{
     error::to_result,
     mm::virt::VmaNew,
     prelude::*,
-    sync::atomic::{
-        Atomic,
-        Relaxed, //
-    }, //
+    sync::atomic::{Atomic, Relaxed},
 };
 
 /// Zeroed memory that can be mapped.

@@ -3,16 +3,11 @@
 //! `DMA_ENGINE_SUBMIT`: one operation without a ring.
 
 use crate::{
-    abi::{
-        SubmissionEntry, //
-        Submit,
-        descriptor::opcode,
-    },
+    abi::{SubmissionEntry, Submit, descriptor::opcode},
     argument::Outcome,
     context::Context,
-    copy,
-    errno,
-    parts::errno::EOPNOTSUPP, //
+    copy, errno,
+    parts::errno::EOPNOTSUPP,
 };
 use kernel::prelude::*;
 

@@ -2,14 +2,8 @@
 
 //! How long the arguments of the commands are, and how much of one is copied.
 
-use super::errno::{
-    E2BIG,
-    EINVAL, //
-};
-use crate::abi::{
-    self,
-    ioctl::command, //
-};
+use super::errno::{E2BIG, EINVAL};
+use crate::abi::{self, ioctl::command};
 
 /// Largest argument that is looked at: longer ones are refused, or the check of the tail could be
 /// made to take seconds.

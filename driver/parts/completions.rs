@@ -3,10 +3,7 @@
 //! The driver's half of the completion queue: every entry taken has a slot set aside.
 
 use super::submissions::Broken;
-use crate::abi::ring::{
-    head_may_move,
-    slot, //
-};
+use crate::abi::ring::{head_may_move, slot};
 
 /// Which slots of the completion queue are filled, set aside and free.
 #[derive(Clone, Copy, Debug)]

@@ -2,17 +2,8 @@
 
 //! Whether a piece of memory may be registered, and a piece of a region used.
 
-use super::errno::{
-    EACCES,
-    EINVAL,
-    EOPNOTSUPP,
-    EOVERFLOW,
-    ERANGE, //
-};
-use crate::abi::{
-    address::in_region,
-    command::access, //
-};
+use super::errno::{EACCES, EINVAL, EOPNOTSUPP, EOVERFLOW, ERANGE};
+use crate::abi::{address::in_region, command::access};
 
 /// Pages behind a range of an address space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

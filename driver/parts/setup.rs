@@ -2,14 +2,8 @@
 
 //! Which rings can be set up.
 
-use super::errno::{
-    EINVAL,
-    EOPNOTSUPP, //
-};
-use crate::abi::{
-    RingSetup, //
-    ring::RingOffsets,
-};
+use super::errno::{EINVAL, EOPNOTSUPP};
+use crate::abi::{RingSetup, ring::RingOffsets};
 
 /// Most entries of a submission queue; a completion queue may have twice as many.
 pub const MAX_ENTRIES: u32 = 1 << 15;

@@ -2,12 +2,7 @@
 
 //! Region ids: slots with a generation, and the queue of free ones.
 
-use crate::abi::address::{
-    generation_of,
-    next_generation,
-    region_id,
-    slot_of, //
-};
+use crate::abi::address::{generation_of, next_generation, region_id, slot_of};
 
 /// Most regions that ids can tell apart.
 pub const MAX_SLOTS: u32 = 1 << crate::abi::address::REGION_SLOT_BITS;

@@ -2,10 +2,7 @@
 
 //! The driver's half of the submission queue: indices of its own, claims of the caller.
 
-use crate::abi::ring::{
-    distance,
-    slot, //
-};
+use crate::abi::ring::{distance, slot};
 
 /// The caller moved an index to where it cannot be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

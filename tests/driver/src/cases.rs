@@ -1,6 +1,7 @@
 //! What only the driver has.
 
 mod arguments;
+mod channels;
 mod copies;
 mod events;
 mod memory;
@@ -27,6 +28,14 @@ pub const ALL: &[(&str, fn())] = &[
     ("copies on the ring are exact", copies::on_the_ring),
     ("fills are exact", copies::fills),
     ("signals come after the bytes", copies::signals),
+    ("channels copy, or say that there are none", channels::copy),
+    ("channels copy at once", channels::at_once),
+    ("drains and links wait for channels", channels::ordered),
+    ("a channel that halts fails its copy only", channels::halt),
+    ("a lost interrupt costs time only", channels::lost_interrupt),
+    ("unregistering waits for channels", channels::unregister_waits),
+    ("closing waits for channels", channels::close_waits),
+    ("a process killed during copies leaves nothing", channels::killed),
     ("rights and ranges are kept", memory::rights_and_ranges),
     ("a stale id names nothing", memory::stale_ids),
     ("memory that cannot be pinned", memory::not_pinned),

@@ -34,7 +34,7 @@ pub(super) fn another_address_space() {
 }
 
 /// Pages pinned and not unpinned, on the whole machine.
-fn pins_left() -> i64 {
+pub(super) fn pins_left() -> i64 {
     // Each processor counts for itself; this adds them up.
     fs::write("/proc/sys/vm/stat_refresh", "1").unwrap();
     let counters = fs::read_to_string("/proc/vmstat").unwrap();
