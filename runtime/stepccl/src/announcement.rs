@@ -1,7 +1,8 @@
 //! The posts of collectives that read one another's memory: where buffers lie, and who is how far.
 //!
 //! A collective makes a few posts in a row, its stages. Each has the words of the call, with the
-//! number of the stage in them, and as data the number of pointers and the pointers to buffers.
+//! number of the stage in them, and as data the number of pointers, with a note in its high half, and
+//! the pointers to buffers.
 
 use stepccl_engine::{Board, EngineError, Look, Part, PartMut};
 use stepccl_plan::Targets;
@@ -38,13 +39,12 @@ impl Announcement {
         [what | stage << STAGE_SHIFT, count]
     }
 
-    /// Make the post of the next stage, which tells where `blocks` blocks of `memory` lie. False
-    /// where there is no room yet; what is waited for is noted then.
+    /// Make the post of the next stage, which tells where `blocks` blocks of `memory` lie, and `note`.
+    /// False where there is no room yet; what is waited for is noted then.
     pub fn post(
         &mut self,
-        memory: &Memory,
-        blocks: u32,
-        block_bytes: usize,
+        (memory, blocks, block_bytes): (&Memory, u32, usize),
+        note: u32,
         cx: &mut Context,
     ) -> Result<bool, EngineError> {
         if !cx.has_room()? {
@@ -53,7 +53,7 @@ impl Announcement {
         let pieces = memory.ranges_mut(blocks, block_bytes);
         let mut data: Vec<u64> = vec![0];
         data.extend(pieces.map(|(base, _)| base.expose_provenance() as u64));
-        data[0] = data.len() as u64 - 1;
+        data[0] = (data.len() as u64 - 1) | (u64::from(note) << 32);
         let part = Part { base: data.as_ptr().cast(), bytes: size_of_val(&data[..]) };
         let number = if self.stages == 0 { cx.posts.take() } else { cx.posts.take_again() };
         self.first = number - self.stages;
@@ -105,21 +105,28 @@ impl Announcement {
         block_bytes: usize,
         cx: &mut Context,
     ) -> Result<u64, EngineError> {
-        let number = self.first + stage;
-        let mut word = |at: usize| {
-            let mut word = 0u64;
-            let dst = PartMut { base: (&raw mut word).cast(), bytes: 8 };
-            // SAFETY:
-            // - `dst` is a word of eight bytes.
-            unsafe { cx.engine.fetch(rank, Board::Collective, number, at * 8, dst)? };
-            Ok::<_, EngineError>(word)
-        };
+        let mut word = |at| self.word(rank, stage, at, cx);
         // One pointer stands for all blocks.
-        if word(0)? == 1 {
+        if word(0)? as u32 == 1 {
             let skipped = u64::from(block) * block_bytes as u64;
             Ok(word(1)?.wrapping_add(skipped))
         } else {
             word(1 + block as usize)
         }
+    }
+
+    /// The note in the post of `stage` of `rank`, which is there.
+    pub fn note(&self, rank: u32, stage: u64, cx: &mut Context) -> Result<u32, EngineError> {
+        Ok((self.word(rank, stage, 0, cx)? >> 32) as u32)
+    }
+
+    fn word(&self, rank: u32, stage: u64, at: usize, cx: &mut Context) -> Result<u64, EngineError> {
+        let mut word = 0u64;
+        let dst = PartMut { base: (&raw mut word).cast(), bytes: 8 };
+        let number = self.first + stage;
+        // SAFETY:
+        // - `dst` is a word of eight bytes.
+        unsafe { cx.engine.fetch(rank, Board::Collective, number, at * 8, dst)? };
+        Ok(word)
     }
 }

@@ -150,6 +150,7 @@ pub(crate) fn connect(
     let flight = Flight::new(owner, config.flight_records, engine.meter());
     let mut context = Context::new(engine, rank, ranks, geometry, staging);
     context.pull_from = single_copy.least_bytes();
+    context.push_from = single_copy.both_from();
     let mut progress = Progress::new(context, name.to_owned(), Arc::clone(&abort));
     progress.flight = Arc::new(flight);
     Ok(Connected {

@@ -30,7 +30,7 @@ pub(crate) enum Advance {
 pub(crate) enum Failure {
     /// The engine refused or failed.
     Engine(EngineError),
-    /// Memory of `from` could not be read.
+    /// Memory of `from` could not be read or written.
     Pull { from: u32, error: EngineError },
     /// Ranks called different collectives as number `number`.
     Calls { number: u64 },
@@ -64,6 +64,8 @@ pub(crate) struct Context {
     pub pairs: Pairs,
     /// Messages of at least so many bytes are read where they lie.
     pub pull_from: usize,
+    /// Blocks of at least so many bytes between a root and the others are moved from both ends.
+    pub push_from: usize,
     /// Receives that have not met their message.
     pub receives: Receives,
     /// Scratch of packed collectives, for the next one.
@@ -101,6 +103,7 @@ impl Context {
             taken: vec![0; ranks as usize].into(),
             pairs,
             pull_from: usize::MAX,
+            push_from: usize::MAX,
             receives: Receives::new(ranks),
             scratch: Scratch::default(),
             sources: Vec::new(),
@@ -140,6 +143,18 @@ impl Context {
         // - The caller upholds the contract.
         unsafe { self.engine.pull(from, address, dst, streaming) }
             .map_err(|error| Failure::Pull { from, error })
+    }
+
+    /// Write memory of the user of another rank.
+    ///
+    /// # Safety
+    ///
+    /// As [`Engine::push`] says.
+    pub unsafe fn push(&mut self, to: u32, address: u64, src: Part) -> Result<(), Failure> {
+        // SAFETY:
+        // - The caller upholds the contract.
+        unsafe { self.engine.push(to, address, src) }
+            .map_err(|error| Failure::Pull { from: to, error })
     }
 
     /// Collect what channels have finished.

@@ -80,6 +80,7 @@ mod logging;
 mod measure;
 mod meet;
 mod memory;
+mod moves;
 mod nearest;
 mod packed;
 mod packing;

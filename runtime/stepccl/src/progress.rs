@@ -456,7 +456,7 @@ impl Progress {
         }
     }
 
-    /// Wait until no channel touches the callers' memory. Whether that is so.
+    /// Wait until no channel and no peer touches the callers' memory. Whether that is so.
     fn quiesce(&mut self) -> bool {
         let until = Instant::now() + QUIET;
         while self.cx.in_progress() > 0 {
@@ -466,7 +466,7 @@ impl Progress {
             self.cx.forget_completions();
             std::thread::yield_now();
         }
-        true
+        self.cx.engine.settle(until.saturating_duration_since(Instant::now()))
     }
 }
 

@@ -36,8 +36,8 @@ impl Task {
     /// # Safety
     ///
     /// The memory of `call` must be valid, and untouched by others, until the task is done or
-    /// `release` has returned; and its input until the engine has announced that this rank failed,
-    /// where it ends early.
+    /// `release` has returned well; where it ends early, behind the engine's announcement that this
+    /// rank failed.
     pub unsafe fn of_call(call: Call, way: Way) -> Self {
         // SAFETY:
         // - The caller promises what all of them ask for.
@@ -78,7 +78,8 @@ impl Task {
     pub fn release(&mut self, cx: &mut Context) -> Result<(), EngineError> {
         match self {
             // Its memory is touched within calls only.
-            Self::Eager(_) | Self::Pull(_) => Ok(()),
+            Self::Eager(_) => Ok(()),
+            Self::Pull(task) => task.release(cx),
             Self::Collective(task) => task.release(cx),
             Self::Pair(task) => task.release(cx),
             Self::Any(task) => task.release(cx),

@@ -32,6 +32,10 @@ pub struct Counters {
     pub pulls: u64,
     /// Bytes read so.
     pub pulled_bytes: u64,
+    /// Times memory of a peer's process was written.
+    pub pushes: u64,
+    /// Bytes written so.
+    pub pushed_bytes: u64,
     /// Short messages put up on boards.
     pub posts: u64,
     /// Bytes of their data.
@@ -47,7 +51,7 @@ pub struct Counters {
 impl Counters {
     /// Every counter with its name, always in the same order.
     #[must_use]
-    pub const fn named(&self) -> [(&'static str, u64); 12] {
+    pub const fn named(&self) -> [(&'static str, u64); 14] {
         let Self {
             copied_bytes,
             reduced_bytes,
@@ -61,6 +65,8 @@ impl Counters {
             wakes,
             pulls,
             pulled_bytes,
+            pushes,
+            pushed_bytes,
         } = *self;
         [
             ("copied_bytes", copied_bytes),
@@ -75,6 +81,8 @@ impl Counters {
             ("wakes", wakes),
             ("pulls", pulls),
             ("pulled_bytes", pulled_bytes),
+            ("pushes", pushes),
+            ("pushed_bytes", pushed_bytes),
         ]
     }
 }

@@ -34,7 +34,7 @@ pub use flags::{flags, staging_follows_flags};
 pub use life::{announcements, closing};
 pub use parking::{parks_end, wakes_are_not_lost};
 pub use progress::{counters, many_at_once, regions_in_use};
-pub use pulls::pulls;
+pub use pulls::{pulls, pushes};
 pub use reductions::reductions;
 pub use refusals::refusals;
 
@@ -55,6 +55,7 @@ pub fn all(ranks: u32, factory: Factory<'_>) {
     staging_follows_flags(factory(ranks));
     boards(factory(ranks));
     pulls(factory(ranks));
+    pushes(factory(ranks));
     parks_end(factory(ranks));
     wakes_are_not_lost(factory(ranks));
     many_at_once(factory(ranks));

@@ -70,7 +70,7 @@ pub enum EngineError {
         /// Flags a rank has.
         flags: u32,
     },
-    /// Memory of a peer's process could not be read.
+    /// Memory of a peer's process could not be read or written.
     #[error("{bytes} bytes at {address:#x} of rank {rank}: {message}")]
     PeerMemory {
         /// Whose memory it is.

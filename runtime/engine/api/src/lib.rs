@@ -260,6 +260,30 @@ pub trait Engine: Send + fmt::Debug {
         Err(EngineError::PeerMemory { rank: from, address, bytes: dst.bytes as u64, message })
     }
 
+    /// Copy `src` to `address` in the process of rank `to`, another rank: memory of its user, which
+    /// that rank leaves alone until it knows that this has ended. Nothing is written where that rank
+    /// has ended or failed before; [`settle`](Self::settle) on its side waits for what is under way.
+    ///
+    /// # Safety
+    ///
+    /// `src` must be valid for reads, and nobody may write it during the call.
+    ///
+    /// # Errors
+    ///
+    /// [`EngineError::PeerMemory`]: the system refuses, the rank has given up, or this engine
+    /// cannot.
+    unsafe fn push(&mut self, to: u32, address: u64, src: Part) -> Result<(), EngineError> {
+        let message = "this engine does not write it".to_owned();
+        Err(EngineError::PeerMemory { rank: to, address, bytes: src.bytes as u64, message })
+    }
+
+    /// After this rank has announced that it failed: wait, for `limit` at most, until no peer writes
+    /// memory of this process by [`push`](Self::push). Whether that is so; then none will again.
+    fn settle(&mut self, limit: Duration) -> bool {
+        let _ = limit;
+        true
+    }
+
     /// Sleep until a rank signals this one, a completion arrives, [`Wake::wake`] is called or
     /// `limit` is over. May return early. A signal between the last look at a flag and `park`
     /// is never slept through.

@@ -1,6 +1,7 @@
 //! The engine itself: the contract over lanes and regions.
 
 mod beside;
+mod peers;
 
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
@@ -23,7 +24,6 @@ use crate::lanes;
 use crate::layout::{Layout, REASON, REASON_BYTES, STATE};
 use crate::liveness::{self, Peer};
 use crate::post::Post;
-use crate::pull;
 use crate::region::Registry;
 use crate::waker::HostWaker;
 use crate::{HostError, check};
@@ -36,6 +36,9 @@ const FEW_SOURCES: usize = 16;
 /// Bytes of a segment that get their frames when it is made. What is beyond gets them when it is
 /// touched, so that a mistaken setting does not take the machine's memory at once.
 const POPULATED_BYTES: usize = 64 << 20;
+
+/// How long the end of an engine waits for peers that write memory of this process.
+const LAST_WRITES: Duration = Duration::from_secs(10);
 
 /// Moves and adds bytes in shared memory, on the calling thread and on channels.
 #[derive(Debug)]
@@ -420,42 +423,33 @@ impl Engine for HostEngine {
         dst: PartMut,
         streaming: bool,
     ) -> Result<(), EngineError> {
-        let failed = |message: &str| EngineError::PeerMemory {
-            rank: from,
-            address,
-            bytes: dst.bytes as u64,
-            message: message.to_owned(),
-        };
-        if from == self.config.rank {
-            let src = std::ptr::with_exposed_provenance(address as usize);
+        if from != self.config.rank {
             // SAFETY:
-            // - The caller vouches for both; they are memory of this process, the same or apart.
-            unsafe {
-                if streaming {
-                    kernel::copy_stream(dst.base, src, dst.bytes);
-                } else {
-                    kernel::copy(dst.base, src, dst.bytes);
-                }
-            }
-            self.meter.copied_bytes.add(dst.bytes as u64);
-            return Ok(());
+            // - The caller vouches for `dst`.
+            return unsafe { self.read_peer(from, address, dst) };
         }
-        let peer = self.peers.iter().find(|peer| peer.rank == from);
-        let Some(pid) = peer.and_then(|peer| peer.process) else {
-            return Err(failed("its process is not visible from this PID namespace"));
-        };
+        let src = std::ptr::with_exposed_provenance(address as usize);
         // SAFETY:
-        // - The caller vouches for `dst`.
-        unsafe { pull::pull(from, pid, address, dst)? };
-        // Whoever gives up says so before it lets its memory go: see `announce`.
-        fence(Ordering::SeqCst);
-        let lane = &self.lanes[from as usize];
-        if header::decode_state(lane.state().load(Ordering::Acquire), from) != RankState::Running {
-            return Err(failed("the rank has given up meanwhile"));
+        // - The caller vouches for both; they are memory of this process, the same or apart.
+        unsafe {
+            if streaming {
+                kernel::copy_stream(dst.base, src, dst.bytes);
+            } else {
+                kernel::copy(dst.base, src, dst.bytes);
+            }
         }
-        self.meter.pulls.add(1);
-        self.meter.pulled_bytes.add(dst.bytes as u64);
+        self.meter.copied_bytes.add(dst.bytes as u64);
         Ok(())
+    }
+
+    unsafe fn push(&mut self, to: u32, address: u64, src: Part) -> Result<(), EngineError> {
+        // SAFETY:
+        // - The caller vouches for `src`.
+        unsafe { self.write_peer(to, address, src) }
+    }
+
+    fn settle(&mut self, limit: Duration) -> bool {
+        self.wait_for_writers(limit)
     }
 
     fn park(
@@ -523,6 +517,8 @@ impl Drop for HostEngine {
                 RankState::Closed
             };
             self.announce(state);
+            // Peers know of no end of what they write when a thread panics.
+            self.wait_for_writers(LAST_WRITES);
         }
     }
 }

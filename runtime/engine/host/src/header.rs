@@ -13,7 +13,7 @@ use crate::layout::{Boards, Layout};
 /// `StepCCLh`, read as a little-endian number.
 const MAGIC: u64 = u64::from_le_bytes(*b"StepCCLh");
 /// Grows with every change of the layout or of the protocol of its words.
-const LAYOUT_VERSION: u32 = 3;
+const LAYOUT_VERSION: u32 = 4;
 
 const AT_MAGIC: usize = 0;
 const AT_VERSION: usize = 8;

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 use stepccl_engine::Board;
 use stepccl_memory::{MemoryError, Segment, futex};
 
-use crate::layout::{DOORBELL, Layout, SLEEPING, STATE};
+use crate::layout::{DOORBELL, Layout, PUSHING, SLEEPING, STATE};
 use crate::post::Post;
 
 /// Mapped segment of one rank.
@@ -77,6 +77,14 @@ impl Lane {
         // - The header lies before the flags, to the end of which `new` checked the segment.
         // - The offset is a multiple of 8 from a page; every rank uses it as an atomic only.
         unsafe { AtomicU64::from_ptr(self.base.add(STATE).as_ptr().cast()) }
+    }
+
+    /// 1 and the rank whose memory the rank of this lane writes, or is about to; 0: none.
+    pub(crate) fn pushing(&self) -> &AtomicU64 {
+        // SAFETY:
+        // - The header lies before the flags, to the end of which `new` checked the segment.
+        // - The offset is a multiple of 8 from a page; every rank uses it as an atomic only.
+        unsafe { AtomicU64::from_ptr(self.base.add(PUSHING).as_ptr().cast()) }
     }
 
     /// The futex word on which the rank sleeps.

@@ -3,6 +3,7 @@
 //! | bytes | what | written by | read by |
 //! |---|---|---|---|
 //! | 0 .. 64 | facts of the rank, see [`header`](crate::header) | owner, once | all |
+//! | 64 .. 72 | pushing: 1 and the rank whose memory the owner writes, or is about to; 0: none | owner | all |
 //! | 128 .. 136 | state word: what became of the rank | owner | all |
 //! | 136 .. 256 | why it failed, as text filled up with zeros; valid with the state | owner | all |
 //! | 256 .. 260 | doorbell, a futex word that only grows | all | owner |
@@ -22,6 +23,8 @@ use crate::header::FACTS_BYTES;
 
 /// Alignment of staging, and of the segment's parts.
 pub(crate) const PAGE_BYTES: usize = 4096;
+/// Offset of the word that tells whose memory the owner writes.
+pub(crate) const PUSHING: usize = 64;
 /// Offset of the state word.
 pub(crate) const STATE: usize = 128;
 /// Offset of the reason of a failure.
@@ -48,7 +51,8 @@ pub(crate) const POST_DATA: usize = 24;
 pub(crate) const MAX_STAGING_BYTES: u64 = 1 << 32;
 
 const _: () = {
-    assert!(FACTS_BYTES <= STATE && STATE + 8 <= DOORBELL && SLEEPING + 4 <= FLAGS);
+    assert!(FACTS_BYTES <= PUSHING && PUSHING + 8 <= STATE);
+    assert!(STATE + 8 <= DOORBELL && SLEEPING + 4 <= FLAGS);
     assert!(STATE / FLAG_STRIDE != DOORBELL / FLAG_STRIDE);
     // One look at the line tells a signaller whether to ring, and where.
     assert!(DOORBELL / FLAG_STRIDE == SLEEPING / FLAG_STRIDE);

@@ -48,6 +48,12 @@ pub(crate) fn lost_peers(peers: &[Peer], lanes: &[Lane], lost: &mut Vec<LostPeer
     }));
 }
 
+/// Whether the socket or the process of `rank` says that it is gone.
+pub(crate) fn has_ended(peers: &[Peer], rank: u32) -> bool {
+    let place = peers.iter().position(|peer| peer.rank == rank);
+    place.is_some_and(|at| ended_sockets(&peers[at..=at])[0])
+}
+
 /// For each peer, whether its socket or its process says that it is gone.
 fn ended_sockets(peers: &[Peer]) -> Vec<bool> {
     let mut ended = vec![false; peers.len()];
