@@ -4,17 +4,13 @@
 
 use crate::{channel::Channel, limits, queue::Queue};
 use core::ptr::NonNull;
-use kernel::{
-    bindings,
-    prelude::*,
-    sync::{Arc, atomic::Relaxed},
-};
+use kernel::{bindings, prelude::*, sync::Arc};
 
 /// The channels of the module.
 pub(crate) struct Channels {
     // Dropped, and so emptied, before the channels.
     queue: Queue,
-    all: KVec<Channel>,
+    all: KVec<Pin<KBox<Channel>>>,
     align: u32,
 }
 
@@ -26,7 +22,7 @@ impl Channels {
         // Channels that cannot be used are held until the search is over, or they come again.
         let mut unusable = KVec::new();
         while all.len() < limit {
-            let Some(channel) = Channel::request() else {
+            let Some(channel) = Channel::request()? else {
                 break;
             };
             let (name, provider) = channel.names();
@@ -58,9 +54,13 @@ impl Channels {
         &self.queue
     }
 
-    /// How many.
+    fn alive(&self) -> impl Iterator<Item = &Channel> {
+        self.all.iter().map(|channel| &**channel).filter(|channel| !channel.is_dead())
+    }
+
+    /// How many are in use.
     pub(crate) fn count(&self) -> u32 {
-        self.all.len() as u32
+        self.alive().count() as u32
     }
 
     /// What source, destination and length must be a multiple of for any of them.
@@ -82,8 +82,15 @@ impl Channels {
         &self,
         reaches: impl Fn(NonNull<bindings::device>) -> bool,
     ) -> Option<&Channel> {
-        let usable = self.all.iter().filter(|channel| reaches(channel.device()));
-        usable.min_by_key(|channel| channel.busy.load(Relaxed))
+        let usable = self.alive().filter(|channel| reaches(channel.device()));
+        usable.min_by_key(|channel| channel.busy())
+    }
+
+    /// Called every `period_ms`: give those up that do not answer any more.
+    pub(crate) fn look(&self, period_ms: u32) {
+        for channel in self.alive() {
+            channel.look(period_ms);
+        }
     }
 
     /// Begin what was queued on any of them.

@@ -40,6 +40,7 @@ mod ring;
 mod setup;
 mod shared;
 mod submit;
+mod watch;
 
 module! {
     type: DmaEngine,
@@ -56,6 +57,10 @@ module! {
             default: 4096,
             description: "copies shorter than this are left to the CPU",
         },
+        op_timeout_ms: u32 {
+            default: 10000,
+            description: "milliseconds after which a channel that ends nothing is given up, 1000 or more",
+        },
         max_regions: u32 {
             default: 4096,
             description: "regions of one file, 1 to 16384",
@@ -71,6 +76,8 @@ module! {
 struct DmaEngine {
     #[pin]
     device: device::Registration,
+    // Dropped after the node: while a file is open it may have to end what is in flight.
+    _watch: Option<watch::Watch>,
 }
 
 impl kernel::InPlaceModule for DmaEngine {
@@ -81,8 +88,16 @@ impl kernel::InPlaceModule for DmaEngine {
             0 => pr_info!("ABI {version}, oldest {oldest}; no channel: the CPU copies\n"),
             count => pr_info!("ABI {version}, oldest {oldest}; {count} channels\n"),
         }
-        try_pin_init!(Self {
-            device <- device::Registration::new(channels?),
+        let made = channels.and_then(|channels| {
+            let watch = watch::Watch::start(&channels)?;
+            Ok((channels, watch))
+        });
+        pin_init::pin_init_scope(move || {
+            let (channels, watch) = made?;
+            Ok(try_pin_init!(Self {
+                _watch: watch,
+                device <- device::Registration::new(channels),
+            }))
         })
     }
 }

@@ -4,8 +4,11 @@
 
 use crate::{
     abi::{
-        CompletionEntry, SubmissionEntry, address::offset_of, completion, descriptor::flags,
-        status::EIO,
+        CompletionEntry, SubmissionEntry,
+        address::offset_of,
+        completion,
+        descriptor::flags,
+        status::{EIO, ENODEV, ETIMEDOUT},
     },
     channel::Channel,
     channels::Channels,
@@ -76,6 +79,9 @@ impl Waiter {
 const TRIES: u32 = 5;
 const PAUSE: Delta = Delta::from_millis(20);
 
+/// No place on a roster.
+const NO_PLACE: u32 = u32::MAX;
+
 /// A copy under way.
 ///
 /// # Invariants
@@ -92,11 +98,13 @@ pub(crate) struct Flight {
     report: Report,
     /// Pieces that are not over, and one more while pieces are started.
     left: Atomic<u32>,
-    /// The channel reported an error.
-    failed: Atomic<bool>,
+    /// Errno that it ends with; 0 for none.
+    error: Atomic<i32>,
     /// The channel gave a piece up, or did not take it: the copy must be made once more.
     aborted: Atomic<bool>,
     by_cpu: Atomic<bool>,
+    /// Place on the channel's roster, while it has one.
+    place: Atomic<u32>,
     tries: Atomic<u32>,
     #[pin]
     work: Work<Flight>,
@@ -141,9 +149,10 @@ impl Flight {
             channel: NonNull::from(channel),
             report: report,
             left: Atomic::new(1),
-            failed: Atomic::new(false),
+            error: Atomic::new(0),
             aborted: Atomic::new(false),
             by_cpu: Atomic::new(false),
+            place: Atomic::new(NO_PLACE),
             tries: Atomic::new(0),
             work <- new_work!("Flight::work"),
         });
@@ -158,9 +167,32 @@ impl Flight {
         // SAFETY: It was just leaked, and is there until its last piece is over, which is not
         // before the share of this function is given up below.
         let flight = unsafe { &*raw };
-        flight.start_pieces(raw.cast());
-        // SAFETY: The share that it began with, given up once.
-        unsafe { Self::piece_is_over(raw) };
+        // SAFETY: Held by the type invariant.
+        let channel = unsafe { flight.channel.as_ref() };
+        channel.board(NonNull::from(flight), |place| {
+            match place {
+                Some(place) => {
+                    flight.place.store(place, Relaxed);
+                    flight.start_pieces(channel, raw.cast());
+                }
+                None => flight.aborted.store(true, Relaxed),
+            }
+            // Before the channel can be given up: who strands a flight has it alone.
+            // SAFETY: The share that it began with, given up once.
+            unsafe { Self::piece_is_over(raw) };
+        });
+    }
+
+    /// End a flight whose channel was given up.
+    ///
+    /// # Safety
+    ///
+    /// The flight was launched, and nobody else has a share of it any more.
+    pub(crate) unsafe fn strand(flight: NonNull<Self>) {
+        // SAFETY: It was leaked by `launch`, and the caller has it alone.
+        let flight = unsafe { Pin::new_unchecked(KBox::from_raw(flight.as_ptr())) };
+        flight.error.store(ETIMEDOUT, Relaxed);
+        flight.end();
     }
 
     /// Whether nothing but a channel may copy.
@@ -181,7 +213,7 @@ impl Flight {
         }
         self.tries.add(1, Relaxed);
         if self.tries.load(Relaxed) > TRIES {
-            self.failed.store(true, Relaxed);
+            self.error.store(ENODEV, Relaxed);
             return self.end();
         }
         fsleep(PAUSE);
@@ -192,15 +224,13 @@ impl Flight {
         channels.issue();
     }
 
-    fn start_pieces(&self, raw: *mut c_void) {
-        // SAFETY: Held by the type invariant.
-        let channel = unsafe { self.channel.as_ref() };
+    fn start_pieces(&self, channel: &Channel, raw: *mut c_void) {
         let desc = &self.entry.desc;
         let (from, to) = (offset_of(desc.src_addr), offset_of(desc.dst_addr));
         let (Some(source), Some(destination)) =
             (self.source.seen_by(channel.device()), self.destination.seen_by(channel.device()))
         else {
-            self.failed.store(true, Relaxed);
+            self.error.store(EIO, Relaxed);
             return;
         };
         let pieces = Pieces::new(
@@ -238,7 +268,12 @@ impl Flight {
         if unsafe { &*raw }.left.fetch_sub(1, Full) == 1 {
             // SAFETY: That was the last share; it was a pinned box before it was leaked.
             let flight = unsafe { Pin::new_unchecked(KBox::from_raw(raw)) };
-            if flight.aborted.load(Relaxed) && !flight.failed.load(Relaxed) {
+            let place = flight.place.xchg(NO_PLACE, Relaxed);
+            if place != NO_PLACE {
+                // SAFETY: There by the type invariant.
+                unsafe { flight.channel.as_ref() }.leave(place);
+            }
+            if flight.aborted.load(Relaxed) && flight.error.load(Relaxed) == 0 {
                 // SAFETY: There by the type invariant.
                 let channels = unsafe { flight.channels.as_ref() };
                 channels.queue().enqueue(flight);
@@ -252,8 +287,9 @@ impl Flight {
     /// completion posted.
     fn end(self: Pin<KBox<Self>>) {
         let entry = &self.entry;
-        let completion = if self.failed.load(Relaxed) {
-            CompletionEntry::failed(entry.user_data, EIO)
+        let error = self.error.load(Relaxed);
+        let completion = if error != 0 {
+            CompletionEntry::failed(entry.user_data, error)
         } else {
             if let Some(signal) = &self.signal {
                 give(signal, entry);
@@ -289,7 +325,7 @@ unsafe extern "C" fn piece_done(raw: *mut c_void, result: *const DmaResult) {
         // It was not made, because another one failed.
         1 => flight.aborted.store(true, Relaxed),
         _ => {
-            flight.failed.store(true, Relaxed);
+            flight.error.store(EIO, Relaxed);
             if dma_engine_ratelimit() {
                 let desc = &flight.entry.desc;
                 pr_warn!(

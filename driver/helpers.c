@@ -7,6 +7,7 @@
 #include <linux/dma-mapping.h>
 #include <linux/dmaengine.h>
 #include <linux/eventfd.h>
+#include <linux/kthread.h>
 #include <linux/mm.h>
 #include <linux/nodemask.h>
 #include <linux/ratelimit.h>
@@ -245,4 +246,31 @@ struct workqueue_struct *dma_engine_alloc_queue(void)
 void dma_engine_destroy_queue(struct workqueue_struct *queue)
 {
 	destroy_workqueue(queue);
+}
+
+void dma_engine_get_device(struct device *device)
+{
+	get_device(device);
+}
+
+void dma_engine_put_device(struct device *device)
+{
+	put_device(device);
+}
+
+struct task_struct *dma_engine_start_thread(int (*run)(void *parameter), void *parameter)
+{
+	return kthread_run(run, parameter, "dma_engine");
+}
+
+void dma_engine_stop_thread(struct task_struct *task)
+{
+	kthread_stop(task);
+}
+
+bool dma_engine_sleep_or_stop(unsigned int milliseconds)
+{
+	if (!kthread_should_stop())
+		schedule_timeout_interruptible(msecs_to_jiffies(milliseconds));
+	return kthread_should_stop();
 }

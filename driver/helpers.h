@@ -12,6 +12,7 @@ struct mm_struct;
 struct page;
 struct scatterlist;
 struct sg_table;
+struct task_struct;
 struct vm_area_struct;
 struct workqueue_struct;
 
@@ -66,5 +67,11 @@ unsigned int dma_engine_segment_length(struct scatterlist *segment);
 
 struct workqueue_struct *dma_engine_alloc_queue(void);
 void dma_engine_destroy_queue(struct workqueue_struct *queue);
+
+void dma_engine_get_device(struct device *device);
+void dma_engine_put_device(struct device *device);
+struct task_struct *dma_engine_start_thread(int (*run)(void *parameter), void *parameter);
+void dma_engine_stop_thread(struct task_struct *task);
+bool dma_engine_sleep_or_stop(unsigned int milliseconds);
 
 #endif

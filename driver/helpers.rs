@@ -153,4 +153,18 @@ unsafe extern "C" {
     pub(crate) safe fn dma_engine_alloc_queue() -> *mut bindings::workqueue_struct;
     /// Wait for what is queued, and free the queue. Sleeps.
     pub(crate) fn dma_engine_destroy_queue(queue: *mut bindings::workqueue_struct);
+
+    /// Reference a device that is there.
+    pub(crate) fn dma_engine_get_device(device: *mut bindings::device);
+    /// Give such a reference back. Sleeps.
+    pub(crate) fn dma_engine_put_device(device: *mut bindings::device);
+    /// Start a thread of this module, or an error pointer. The parameter stays until it was stopped.
+    pub(crate) fn dma_engine_start_thread(
+        run: unsafe extern "C" fn(*mut c_void) -> c_int,
+        parameter: *mut c_void,
+    ) -> *mut bindings::task_struct;
+    /// Stop such a thread, once, and wait for its end. Sleeps.
+    pub(crate) fn dma_engine_stop_thread(task: *mut bindings::task_struct);
+    /// Sleep, in such a thread; whether it was told to stop.
+    pub(crate) safe fn dma_engine_sleep_or_stop(milliseconds: c_uint) -> bool;
 }

@@ -7,8 +7,10 @@ use crate::{module_parameters, parts::slots::MAX_SLOTS};
 /// Largest region: the list of its pages must be one allocation.
 pub(crate) const MAX_REGION_BYTES: u64 = 1 << 38;
 
-/// Milliseconds after which an operation is ended.
-pub(crate) const OP_TIMEOUT_MS: u32 = 10_000;
+/// Milliseconds after which a channel that ends nothing is given up, and its operations with it.
+pub(crate) fn op_timeout_ms() -> u32 {
+    (*module_parameters::op_timeout_ms.value_ref()).max(1000)
+}
 
 /// Operations of one file that run at once.
 pub(crate) const MAX_IN_FLIGHT: u32 = 4096;

@@ -40,7 +40,7 @@ pub(crate) fn run(context: &Context, query: &mut Query) -> Outcome {
         max_entries: MAX_ENTRIES,
         max_in_flight: limits::MAX_IN_FLIGHT,
         max_regions: limits::max_regions(),
-        op_timeout_ms: limits::OP_TIMEOUT_MS,
+        op_timeout_ms: limits::op_timeout_ms(),
         max_region_bytes: limits::MAX_REGION_BYTES,
         pinned_limit_bytes: (limit as u64).min(limits::max_pinned_bytes()),
         pinned_bytes: context.pinned_bytes(),

@@ -13,6 +13,7 @@ pub mod path;
 pub mod pattern;
 pub mod pieces;
 pub mod range;
+pub mod roster;
 pub mod segments;
 pub mod setup;
 pub mod slots;

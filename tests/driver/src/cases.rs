@@ -47,4 +47,6 @@ pub const ALL: &[(&str, fn())] = &[
     ("another address space is refused", process::another_address_space),
     ("a killed process leaves nothing", process::killed),
     ("fdinfo tells", process::fdinfo),
+    // Last: one channel fewer afterwards.
+    ("a channel that hangs is given up", channels::hang),
 ];

@@ -78,6 +78,12 @@ impl Channel {
         self.last & !0x3f | self.state as u64
     }
 
+    /// How often it was reset.
+    #[must_use]
+    pub const fn resets(&self) -> u32 {
+        self.resets
+    }
+
     /// The number of descriptors issued.
     #[must_use]
     pub const fn issued(&self) -> u16 {

@@ -131,6 +131,7 @@ impl ServerBackend for Device {
 
     fn reset(&mut self) -> io::Result<()> {
         self.shared.registers.lock().unwrap_or_else(PoisonError::into_inner).reset();
+        self.shared.work.notify_all();
         Ok(())
     }
 

@@ -17,12 +17,14 @@ pub enum Fault {
     Half,
     /// It is copied, but nobody is told by an interrupt.
     Silent,
+    /// It never ends, until the channel is reset.
+    Hang,
 }
 
 impl Fault {
     /// All faults, with their numbers.
-    pub const ALL: [(u64, Self); 4] =
-        [(1, Self::Late), (2, Self::Halt), (3, Self::Half), (4, Self::Silent)];
+    pub const ALL: [(u64, Self); 5] =
+        [(1, Self::Late), (2, Self::Halt), (3, Self::Half), (4, Self::Silent), (5, Self::Hang)];
 
     /// The fault that a source asks for.
     #[must_use]

@@ -88,7 +88,7 @@ pub fn start(shared: &Arc<Shared>, channel: usize) {
     thread::spawn(move || {
         loop {
             let (at, resets) = wait(&shared, channel);
-            let outcome = execute(&shared, at);
+            let outcome = execute(&shared, at, || wait_for_reset(&shared, channel, resets));
             tell(&shared, channel, at, outcome, resets);
         }
     });
@@ -108,7 +108,7 @@ fn wait(shared: &Shared, channel: usize) -> (u64, u32) {
 /// A descriptor that was executed, or why the channel halts.
 type Outcome = Result<(Descriptor, Option<Fault>), u32>;
 
-fn execute(shared: &Shared, at: u64) -> Outcome {
+fn execute(shared: &Shared, at: u64, hang: impl FnOnce()) -> Outcome {
     let lock = || shared.memory.read().unwrap_or_else(PoisonError::into_inner);
     let mut memory = lock();
     let descriptor = Descriptor::read(&memory, at).map_err(|wild| report(wild, NEXT_ERROR))?;
@@ -126,6 +126,12 @@ fn execute(shared: &Shared, at: u64) -> Outcome {
             wait_for_another(shared);
             memory = lock();
         }
+        Some(Fault::Hang) => {
+            drop(memory);
+            hang();
+            // Nobody is told: the channel was reset.
+            return Err(READ_ERROR);
+        }
         Some(Fault::Halt) => return Err(READ_ERROR),
         Some(Fault::Half) => length /= 2,
         Some(Fault::Silent) | None => {}
@@ -137,6 +143,14 @@ fn execute(shared: &Shared, at: u64) -> Outcome {
     shared.copied.notify_all();
     shared.bytes.fetch_add(length, Ordering::Relaxed);
     if fault == Some(Fault::Half) { Err(WRITE_ERROR) } else { Ok((descriptor, fault)) }
+}
+
+/// Wait until a channel is reset.
+fn wait_for_reset(shared: &Shared, channel: usize, resets: u32) {
+    let mut registers = shared.registers.lock().unwrap_or_else(PoisonError::into_inner);
+    while registers.channels[channel].resets() == resets {
+        registers = shared.work.wait(registers).unwrap_or_else(PoisonError::into_inner);
+    }
 }
 
 /// Wait until another channel has made a copy.

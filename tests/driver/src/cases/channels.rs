@@ -8,7 +8,7 @@ use std::sync::Arc;
 use dma_engine_uapi::command::{access, properties};
 use dma_engine_uapi::completion::flags as done_flags;
 use dma_engine_uapi::descriptor::{flags as desc_flags, opcode};
-use dma_engine_uapi::status::{EIO, EOPNOTSUPP};
+use dma_engine_uapi::status::{EIO, EOPNOTSUPP, ETIMEDOUT};
 use dma_engine_uapi::submission::flags;
 use dma_engine_uapi::version::feature;
 use stepccl_device::{Client, Descriptor, Device, DeviceEnd, Push, Region, SubmissionEntry};
@@ -24,6 +24,7 @@ const LATE: u64 = 1;
 const HALT: u64 = 2;
 const HALF: u64 = 3;
 const SILENT: u64 = 4;
+const HANG: u64 = 5;
 
 /// How many channels there should be.
 fn expected() -> u32 {
@@ -250,4 +251,19 @@ pub(super) fn killed() {
         });
         assert_eq!(pins_left(), before, "late: {late}");
     }
+}
+
+pub(super) fn hang() {
+    let Some(scene) = Scene::new() else { return };
+    let mut client = scene.device.ring(8).unwrap();
+    scene.mark(0, HANG);
+    let found = run(&mut client, &[scene.copy(0, 0, 8192, 4096)]);
+    assert_eq!(found[&0].outcome(), Err(ETIMEDOUT));
+    assert_eq!(scene.device.query().unwrap().channels, expected() - 1);
+    // The other one works on, and nothing holds the memory.
+    for number in 0..20 {
+        let found = run(&mut client, &[scene.copy(number, 4096, 12288, 4096)]);
+        assert_eq!(found[&number].outcome(), Ok(4096));
+    }
+    scene.region.unregister().unwrap();
 }
