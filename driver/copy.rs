@@ -3,7 +3,6 @@
 //! Run one operation: choose who moves the bytes, and move them where it is the CPU.
 
 use crate::{
-    abi::address::offset_of,
     abi::{
         CompletionEntry, SubmissionEntry,
         command::access,
@@ -101,7 +100,7 @@ unsafe fn try_start(
             let ends = ends_of(context, desc)?;
             let Some(channel) = channel_for(context, desc, &ends)? else {
                 let (source, destination) = (&ends.0, &ends.1);
-                let (from, to) = (offset_of(desc.src_addr), offset_of(desc.dst_addr));
+                let (from, to) = (source.start(), destination.start());
                 move_bytes((source, from), (destination, to), u64::from(desc.length));
                 give_if(signal.as_ref(), entry);
                 return Ok(Some(completion::flags::CPU));
@@ -138,8 +137,8 @@ fn channel_for<'a>(
     let channel = context
         .channels
         .choose(|device| source.seen_by(device).is_some() && destination.seen_by(device).is_some());
-    let from = source.first() + offset_of(desc.src_addr);
-    let to = destination.first() + offset_of(desc.dst_addr);
+    let from = source.first() + source.start();
+    let to = destination.first() + destination.start();
     let facts = path::Facts {
         flags: desc.flags,
         reachable: channel.is_some(),
@@ -176,7 +175,7 @@ fn fill(context: &Context, desc: &Descriptor) -> Result<u32, i32> {
     }
     let length = u64::from(desc.length);
     let destination = context.regions.lock().begin(desc.dst_addr, length, access::WRITE)?;
-    let to = (&*destination, offset_of(desc.dst_addr));
+    let to = (&*destination, destination.start());
     let mut filled = 0;
     for (index, piece) in Pieces::new((&Nothing, 0), to, length, u64::MAX).enumerate() {
         let words = pattern::from(desc.src_addr, filled);
@@ -200,7 +199,7 @@ fn signal_of(context: &Context, entry: &SubmissionEntry) -> Result<Option<Signal
         return Ok(None);
     }
     let memory = context.regions.lock().begin(entry.signal_addr, 8, access::WRITE)?;
-    let offset = offset_of(entry.signal_addr);
+    let offset = memory.start();
     let (address, contiguous) = memory.at(offset);
     // A region may begin anywhere, so that a multiple of 8 in it is none in memory.
     if address % 8 != 0 || contiguous < 8 {

@@ -9,7 +9,7 @@ use crate::{
     },
     argument,
     context::Context,
-    enter, eventfd, memory,
+    enter, eventfd, export, memory,
     parts::arguments::low_byte,
     query, setup, submit,
 };
@@ -27,8 +27,12 @@ static COMMANDS: [(u8, Run); 11] = [
         argument::call_or_undo::<RegisterMemory>(c, a, memory::register, memory::undo)
     }),
     (command::REGISTER_DMABUF, |c, a| argument::call::<RegisterDmabuf>(c, a, unsupported)),
-    (command::EXPORT, |c, a| argument::call::<Export>(c, a, unsupported)),
-    (command::IMPORT, |c, a| argument::call::<Import>(c, a, unsupported)),
+    (command::EXPORT, |c, a| {
+        argument::call_or_undo::<Export>(c, a, export::export, export::undo_export)
+    }),
+    (command::IMPORT, |c, a| {
+        argument::call_or_undo::<Import>(c, a, export::import, export::undo_import)
+    }),
     (command::UNREGISTER, |c, a| argument::call::<Unregister>(c, a, memory::unregister)),
     (command::ATTACH_EVENTFD, |c, a| argument::call::<AttachEventfd>(c, a, eventfd::attach)),
     (command::ATTACH_PROXY, |c, a| argument::call::<AttachProxy>(c, a, unsupported)),

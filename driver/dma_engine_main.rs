@@ -25,8 +25,10 @@ mod device;
 mod dispatch;
 mod enter;
 mod eventfd;
+mod export;
 mod fdinfo;
 mod flight;
+mod grant;
 mod helpers;
 mod limits;
 mod mapping;
@@ -40,6 +42,7 @@ mod ring;
 mod setup;
 mod shared;
 mod submit;
+mod users;
 mod watch;
 
 module! {

@@ -4,9 +4,7 @@
 
 use crate::{
     abi::{
-        CompletionEntry, SubmissionEntry,
-        address::offset_of,
-        completion,
+        CompletionEntry, SubmissionEntry, completion,
         descriptor::flags,
         status::{EIO, ENODEV, ETIMEDOUT},
     },
@@ -206,7 +204,7 @@ impl Flight {
         self.left.store(1, Relaxed);
         if !self.only_channel() {
             let desc = &self.entry.desc;
-            let (from, to) = (offset_of(desc.src_addr), offset_of(desc.dst_addr));
+            let (from, to) = (self.source.start(), self.destination.start());
             move_bytes((&self.source, from), (&self.destination, to), desc.length.into());
             self.by_cpu.store(true, Relaxed);
             return self.end();
@@ -226,7 +224,7 @@ impl Flight {
 
     fn start_pieces(&self, channel: &Channel, raw: *mut c_void) {
         let desc = &self.entry.desc;
-        let (from, to) = (offset_of(desc.src_addr), offset_of(desc.dst_addr));
+        let (from, to) = (self.source.start(), self.destination.start());
         let (Some(source), Some(destination)) =
             (self.source.seen_by(channel.device()), self.destination.seen_by(channel.device()))
         else {

@@ -3,10 +3,13 @@
  * Functions around inlines, macros and types that the kernel crate does not bind.
  * Nothing is decided here; helpers.rs has the contract of each.
  */
+#include <linux/anon_inodes.h>
 #include <linux/capability.h>
 #include <linux/dma-mapping.h>
 #include <linux/dmaengine.h>
 #include <linux/eventfd.h>
+#include <linux/fcntl.h>
+#include <linux/fdtable.h>
 #include <linux/kthread.h>
 #include <linux/mm.h>
 #include <linux/nodemask.h>
@@ -273,4 +276,14 @@ bool dma_engine_sleep_or_stop(unsigned int milliseconds)
 	if (!kthread_should_stop())
 		schedule_timeout_interruptible(msecs_to_jiffies(milliseconds));
 	return kthread_should_stop();
+}
+
+int dma_engine_get_fd(const struct file_operations *operations, void *private)
+{
+	return anon_inode_getfd("[dma_engine]", operations, private, O_RDONLY | O_CLOEXEC);
+}
+
+void dma_engine_close_fd(int fd)
+{
+	close_fd(fd);
 }

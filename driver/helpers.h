@@ -8,6 +8,7 @@ struct device;
 struct dma_chan;
 struct dmaengine_result;
 struct eventfd_ctx;
+struct file_operations;
 struct mm_struct;
 struct page;
 struct scatterlist;
@@ -73,5 +74,8 @@ void dma_engine_put_device(struct device *device);
 struct task_struct *dma_engine_start_thread(int (*run)(void *parameter), void *parameter);
 void dma_engine_stop_thread(struct task_struct *task);
 bool dma_engine_sleep_or_stop(unsigned int milliseconds);
+
+int dma_engine_get_fd(const struct file_operations *operations, void *private);
+void dma_engine_close_fd(int fd);
 
 #endif

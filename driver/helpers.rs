@@ -167,4 +167,13 @@ unsafe extern "C" {
     pub(crate) fn dma_engine_stop_thread(task: *mut bindings::task_struct);
     /// Sleep, in such a thread; whether it was told to stop.
     pub(crate) safe fn dma_engine_sleep_or_stop(milliseconds: c_uint) -> bool;
+
+    /// A new descriptor of the current process for a file with these operations; -errno, and nothing
+    /// kept, where there is none. The operations live as long as their module.
+    pub(crate) fn dma_engine_get_fd(
+        operations: *const bindings::file_operations,
+        private: *mut c_void,
+    ) -> c_int;
+    /// Close a descriptor of the current process.
+    pub(crate) safe fn dma_engine_close_fd(fd: c_int);
 }

@@ -15,6 +15,7 @@ use crate::{
     parts::{errno::EOPNOTSUPP, range},
     pins::Pins,
     region::Region,
+    regions::Held,
 };
 use kernel::{page::PAGE_SIZE, prelude::*};
 
@@ -44,7 +45,7 @@ pub(crate) fn register(context: &Context, memory: &mut RegisterMemory) -> Outcom
     let region = made.inspect_err(|_| context.regions.lock().uncharge(bytes))?;
     let by_channel = region.has_channel();
     // What does not fit into the table is dropped after its lock.
-    let inserted = context.regions.lock().insert(region, limits::max_regions());
+    let inserted = context.regions.lock().insert(Held::Own(region), limits::max_regions());
     memory.region = inserted.map_err(|(error, region)| {
         drop(region);
         context.regions.lock().uncharge(bytes);

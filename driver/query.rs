@@ -33,7 +33,7 @@ pub(crate) fn run(context: &Context, query: &mut Query) -> Outcome {
         abi_oldest: query.abi_oldest,
         driver_version: ABI_VERSION,
         driver_oldest: ABI_OLDEST,
-        features: feature::FILL | feature::SIGNAL | channels,
+        features: feature::FILL | feature::SIGNAL | feature::EXPORT | channels,
         node: NODE,
         channels: context.channels.count(),
         copy_align: context.channels.align(),

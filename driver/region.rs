@@ -3,17 +3,24 @@
 //! A region, and the right of an operation to use it for a while.
 
 use crate::{
+    abi::command::properties,
     channels::Channels,
+    grant::{Anchor, Grant},
     mapping::Mapping,
-    parts::{pieces::Extents, range::use_of, segments::Segments},
+    parts::{
+        pieces::Extents,
+        range::{part, use_of},
+        segments::Segments,
+    },
     pins::Pins,
+    users::Users,
 };
 use core::{ops::Deref, ptr::NonNull};
 use kernel::{
-    bindings, new_condvar, new_spinlock_irq,
+    bindings,
     page::{PAGE_SHIFT, PAGE_SIZE},
     prelude::*,
-    sync::{Arc, CondVar, SpinLockIrq},
+    sync::{Arc, SetOnce},
 };
 
 /// Registered memory. Dropping it waits for the operations that use it, and unpins: it sleeps.
@@ -26,11 +33,11 @@ pub(crate) struct Region {
     first: u32,
     bytes: u64,
     access: u32,
-    /// Operations that use it; may be taken in a callback of a channel.
+    /// Operations that use it.
     #[pin]
-    users: SpinLockIrq<u32>,
-    #[pin]
-    idle: CondVar,
+    users: Users,
+    /// Where exports find it.
+    anchor: SetOnce<Arc<Anchor>>,
 }
 
 impl Region {
@@ -49,8 +56,8 @@ impl Region {
                 first: first,
                 bytes: bytes,
                 access: access,
-                users <- new_spinlock_irq!(0),
-                idle <- new_condvar!(),
+                users <- Users::new(),
+                anchor: SetOnce::new(),
             }),
             GFP_KERNEL_ACCOUNT,
         )
@@ -85,9 +92,44 @@ impl Region {
         needs: u32,
     ) -> Result<Use, i32> {
         use_of(offset, length, self.bytes, self.access, needs)?;
-        *self.users.lock() += 1;
+        self.users.add();
         // INVARIANT: It was just counted.
-        Ok(Use { region: NonNull::from(self.get_ref()) })
+        Ok(Use { region: NonNull::from(self.get_ref()), start: offset, import: None })
+    }
+
+    /// The same for an import, among whose users it is counted, too.
+    pub(crate) fn begin_for(
+        self: Pin<&Self>,
+        offset: u64,
+        length: u64,
+        needs: u32,
+        import: &Users,
+    ) -> Result<Use, i32> {
+        let mut begun = self.begin(offset, length, needs)?;
+        import.add();
+        // INVARIANT: It was just counted.
+        begun.import = Some(NonNull::from(import));
+        Ok(begun)
+    }
+
+    /// A right to a part of it, with no more rights than it has itself.
+    pub(crate) fn grant(
+        self: Pin<&Self>,
+        access: u32,
+        (offset, length): (u64, u64),
+    ) -> Result<Grant> {
+        if access & !self.access != 0 {
+            return Err(EACCES);
+        }
+        let length = part(offset, length, self.bytes).map_err(crate::errno)?;
+        if self.anchor.as_ref().is_none() {
+            // Where another thread was faster, its anchor stays.
+            self.anchor.populate(Anchor::new(self)?);
+        }
+        let anchor = self.anchor.as_ref().ok_or(ENOMEM)?.clone();
+        let channel = if self.has_channel() { properties::CHANNEL } else { 0 };
+        let properties = properties::CPU | properties::REVOCABLE | channel;
+        Ok(Grant { anchor, offset, length, access, properties })
     }
 }
 
@@ -106,24 +148,35 @@ impl Extents for Region {
 #[pinned_drop]
 impl PinnedDrop for Region {
     fn drop(self: Pin<&mut Self>) {
-        let mut users = self.users.lock();
-        while *users > 0 {
-            self.idle.wait(&mut users);
+        if let Some(anchor) = self.anchor.as_ref() {
+            anchor.revoke();
         }
+        self.users.wait();
     }
 }
 
-/// The use of a region by one operation. May be dropped anywhere.
+/// The use of a part of a region by one operation. May be dropped anywhere.
 ///
 /// # Invariants
 ///
-/// `region` counts this use among its users, and waits for them before it goes away.
+/// `region` counts this use among its users, and waits for them before it goes away; so does the
+/// import, where there is one.
 pub(crate) struct Use {
     region: NonNull<Region>,
+    /// Offset of its first byte in the region.
+    start: u64,
+    import: Option<NonNull<Users>>,
 }
 
 // SAFETY: A use does not belong to a thread.
 unsafe impl Send for Use {}
+
+impl Use {
+    /// Offset of its first byte in the region.
+    pub(crate) fn start(&self) -> u64 {
+        self.start
+    }
+}
 
 impl Deref for Use {
     type Target = Region;
@@ -136,11 +189,10 @@ impl Deref for Use {
 
 impl Drop for Use {
     fn drop(&mut self) {
-        // Under the lock, which whoever waits must take before the region goes away.
-        let mut users = self.users.lock();
-        *users -= 1;
-        if *users == 0 {
-            self.idle.notify_all();
+        self.users.remove();
+        if let Some(import) = self.import {
+            // SAFETY: There by the type invariant.
+            unsafe { import.as_ref() }.remove();
         }
     }
 }

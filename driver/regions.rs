@@ -7,12 +7,30 @@ use crate::{
         address::{offset_of, region_of},
         status::ENOENT as NO_REGION,
     },
+    grant::{Grant, Import},
+    parts::errno::EOPNOTSUPP,
     parts::slots::{Free, Slot, find},
     region::{Region, Use},
 };
 use kernel::prelude::*;
 
-type Held = Pin<KBox<Region>>;
+/// What an id names. Dropping it sleeps.
+pub(crate) enum Held {
+    /// A region of this file.
+    Own(Pin<KBox<Region>>),
+    /// A part of a region of another file.
+    Import(Pin<KBox<Import>>),
+}
+
+impl Held {
+    /// Bytes that this file has pinned for it.
+    fn pinned_bytes(&self) -> u64 {
+        match self {
+            Self::Own(region) => region.pinned_bytes(),
+            Self::Import(_) => 0,
+        }
+    }
+}
 
 /// The regions of a file.
 pub(crate) struct Regions {
@@ -99,8 +117,23 @@ impl Regions {
     pub(crate) fn begin(&self, address: u64, length: u64, needs: u32) -> Result<Use, i32> {
         let slot = find(&self.slots, region_of(address)).ok_or(NO_REGION)?;
         match self.held.get(slot as usize) {
-            Some(Some(region)) => region.as_ref().begin(offset_of(address), length, needs),
+            Some(Some(Held::Own(region))) => {
+                region.as_ref().begin(offset_of(address), length, needs)
+            }
+            Some(Some(Held::Import(import))) => {
+                import.as_ref().begin(offset_of(address), length, needs)
+            }
             _ => Err(NO_REGION),
+        }
+    }
+
+    /// A right to a part of a region of this file.
+    pub(crate) fn export(&self, id: u32, access: u32, part: (u64, u64)) -> Result<Grant> {
+        let slot = find(&self.slots, id).ok_or(ENOENT)?;
+        match self.held.get(slot as usize) {
+            Some(Some(Held::Own(region))) => region.as_ref().grant(access, part),
+            Some(Some(Held::Import(_))) => Err(crate::errno(EOPNOTSUPP)),
+            _ => Err(ENOENT),
         }
     }
 }

@@ -67,3 +67,16 @@ pub const fn use_of(offset: u64, length: u64, bytes: u64, has: u32, needs: u32) 
         Ok(())
     }
 }
+
+/// The part of a region of `bytes` bytes that begins at `offset`: its length, where 0 asks for all.
+///
+/// # Errors
+///
+/// `ERANGE` where it leaves the region or is empty.
+pub const fn part(offset: u64, length: u64, bytes: u64) -> Result<u64, i32> {
+    if offset >= bytes {
+        return Err(ERANGE);
+    }
+    let length = if length == 0 { bytes - offset } else { length };
+    if in_region(offset, length, bytes) { Ok(length) } else { Err(ERANGE) }
+}

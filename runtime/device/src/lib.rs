@@ -25,7 +25,7 @@ mod squeue;
 
 pub use client::{Client, Push};
 pub use cqueue::CompletionQueue;
-pub use device::{Device, DeviceEnd, DeviceError, Region};
+pub use device::{Device, DeviceEnd, DeviceError, Imported, Region};
 pub use dma_engine_uapi::{CompletionEntry, Descriptor, SubmissionEntry};
 pub use error::RingError;
 pub use in_process::{End, Ring};

@@ -7,7 +7,7 @@ use driver_parts::abi::{
 };
 use driver_parts::parts::arguments::{Extent, FIRST_SIZES, LONGEST, extent, low_byte};
 use driver_parts::parts::chain::Chain;
-use driver_parts::parts::range::{Pages, pages, rights, use_of};
+use driver_parts::parts::range::{Pages, pages, part, rights, use_of};
 use driver_parts::parts::setup::{MAX_ENTRIES, plan};
 use driver_parts::parts::{errno, pattern};
 use proptest::prelude::*;
@@ -84,6 +84,21 @@ fn rights_of_regions() {
     assert_eq!(use_of(0, 10, 10, READ, WRITE), Err(errno::EACCES));
     assert_eq!(use_of(1, 10, 10, ALL, READ), Err(errno::ERANGE));
     assert_eq!(use_of(u64::MAX, u64::MAX, 10, ALL, READ), Err(errno::ERANGE));
+}
+
+#[test]
+fn parts_of_regions() {
+    for (offset, length, expected) in [
+        (0, 0, Ok(100)),
+        (30, 0, Ok(70)),
+        (99, 1, Ok(1)),
+        (0, 100, Ok(100)),
+        (100, 0, Err(errno::ERANGE)),
+        (1, 100, Err(errno::ERANGE)),
+        (u64::MAX, u64::MAX, Err(errno::ERANGE)),
+    ] {
+        assert_eq!(part(offset, length, 100), expected, "{offset} {length}");
+    }
 }
 
 #[test]

@@ -10,6 +10,7 @@ mod query;
 #[expect(unsafe_code, reason = "system calls that the runtime never makes")]
 mod raw;
 mod ring;
+mod share;
 
 /// All tests of the driver alone.
 pub const ALL: &[(&str, fn())] = &[
@@ -42,6 +43,11 @@ pub const ALL: &[(&str, fn())] = &[
     ("pins are charged and given back", memory::charged),
     ("the limit of locked memory is kept", memory::limit),
     ("copies follow pages, not addresses", memory::follow_pages),
+    ("exports give parts and rights", share::parts_and_rights),
+    ("exports and imports that cannot be", share::refused),
+    ("an export ends with its region", share::revoked),
+    ("processes share memory by a file", share::between_processes),
+    ("the client exports and imports", share::by_the_client),
     ("an eventfd is told", events::eventfd),
     ("poll tells", events::poll),
     ("another address space is refused", process::another_address_space),

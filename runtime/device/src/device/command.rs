@@ -1,9 +1,10 @@
 //! One ioctl of the device: the only unsafe code of this crate.
 
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use dma_engine_uapi::{
-    AttachEventfd, Enter, Query, RegisterMemory, RingSetup, Submit, Unregister, ioctl,
+    AttachEventfd, Enter, Export, Import, Query, RegisterMemory, RingSetup, Submit, Unregister,
+    ioctl,
 };
 use nix::errno::Errno;
 use nix::libc;
@@ -45,6 +46,8 @@ commands! {
     Enter: ENTER,
     Submit: SUBMIT,
     RegisterMemory: REGISTER_MEMORY,
+    Export: EXPORT,
+    Import: IMPORT,
     Unregister: UNREGISTER,
     AttachEventfd: ATTACH_EVENTFD,
 }
@@ -59,4 +62,12 @@ pub(crate) fn run<C: Command>(device: BorrowedFd<'_>, argument: &mut C) -> Resul
     let result =
         unsafe { libc::ioctl(device.as_raw_fd(), C::NUMBER.into(), std::ptr::from_mut(argument)) };
     Errno::result(result).map(drop)
+}
+
+/// The file of an export.
+pub(crate) fn export(device: BorrowedFd<'_>, argument: &mut Export) -> Result<OwnedFd, Errno> {
+    run(device, argument)?;
+    // SAFETY:
+    // - The command has succeeded: it made this descriptor, and nobody else has it.
+    Ok(unsafe { OwnedFd::from_raw_fd(argument.fd) })
 }

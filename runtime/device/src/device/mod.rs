@@ -3,6 +3,7 @@
 #[expect(unsafe_code, reason = "system calls take pointers")]
 mod command;
 mod error;
+mod import;
 mod region;
 mod ring;
 
@@ -16,6 +17,7 @@ use dma_engine_uapi::{AttachEventfd, Descriptor, Query, Submit};
 use nix::errno::Errno;
 
 pub use error::DeviceError;
+pub use import::Imported;
 pub use region::Region;
 pub use ring::DeviceEnd;
 

@@ -1,10 +1,12 @@
 //! Memory that is registered with a device.
 
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use dma_engine_uapi::{RegisterMemory, Unregister, address};
+use dma_engine_uapi::{Export, RegisterMemory, Unregister, address};
 use stepccl_memory::Segment;
 
+use super::command::{self, Command};
 use super::{Device, DeviceError};
 use crate::RingError;
 
@@ -77,6 +79,19 @@ impl Region {
     #[must_use]
     pub fn address(&self, offset: u64) -> Option<u64> {
         address::address(self.id, offset).filter(|_| offset < self.bytes)
+    }
+
+    /// A file that stands for the right to `bytes` bytes from `offset` on (0: all of them), with rights
+    /// of `dma_engine_uapi::command::access`. Whoever gets it may import them, until the region ends.
+    ///
+    /// # Errors
+    ///
+    /// [`DeviceError::Command`].
+    pub fn export(&self, offset: u64, bytes: u64, access: u32) -> Result<OwnedFd, DeviceError> {
+        let mut argument =
+            Export { region: self.id, access, offset, length: bytes, ..Export::default() };
+        command::export(self.device.fd(), &mut argument)
+            .map_err(|errno| DeviceError::Command { command: Export::NAME, errno })
     }
 
     /// Unregister it: returns when no operation uses the memory any more.

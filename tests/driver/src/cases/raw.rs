@@ -1,6 +1,6 @@
 //! Commands with any argument, and memory that is no segment.
 
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr::NonNull;
 
 use nix::errno::Errno;
@@ -40,6 +40,13 @@ pub(super) fn map(
         libc::mmap(std::ptr::null_mut(), bytes, protection, flags, device.as_raw_fd(), offset)
     };
     if base == libc::MAP_FAILED { Err(Errno::last()) } else { Ok(base as usize) }
+}
+
+/// Own a descriptor that a command has made.
+pub(super) fn own(fd: i32) -> OwnedFd {
+    // SAFETY:
+    // - The driver has just made it for this process, and nobody else has it.
+    unsafe { OwnedFd::from_raw_fd(fd) }
 }
 
 /// Private anonymous memory.
