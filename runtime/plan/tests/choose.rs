@@ -103,6 +103,19 @@ fn a_description_shows_figures_candidates_and_folded_steps() {
     assert!(text.contains("wait for flag 0 of rank 1..63"), "{text}");
 }
 
+#[test]
+fn a_single_byte_has_a_page_in_staging() {
+    for staging_bytes in [64, 1 << 20] {
+        let limits = Limits { staging_bytes, ..Limits::default() };
+        let mut figures = Figures::default();
+        figures.local.latency_ns = 0.0;
+        figures.step_overhead_ns = 0.0;
+        let choice =
+            choose(Collective::AllReduce, &node(2), 1, DType::U8, &figures, &limits).unwrap();
+        assert_eq!((choice.page_elements, choice.staging_bytes), (1, 64), "{choice:?}");
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
 

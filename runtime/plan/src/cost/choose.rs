@@ -235,7 +235,9 @@ fn consider(
     let top = block.min(room);
     let mut pages = [top; LANES];
     for lane in 1..LANES {
-        pages[lane] = (pages[lane - 1] / 2).next_multiple_of(GRAIN).min(pages[lane - 1]);
+        // Half of a byte is a page too.
+        let half = (pages[lane - 1] / 2).max(1);
+        pages[lane] = half.next_multiple_of(GRAIN).min(pages[lane - 1]);
     }
     let round = timing::time(&plan, &shape, figures, &pages);
     let hop = if topology.nodes() == 1 { figures.local } else { figures.network }.latency_ns;
