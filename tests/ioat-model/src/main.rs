@@ -1,4 +1,4 @@
-//! Usage: ioat-model SOCKET [CHANNELS]
+//! Usage: `ioat-model SOCKET [CHANNELS]`
 //!
 //! Serve one guest over a socket, then say how much was copied.
 
