@@ -1,9 +1,14 @@
 """Fixtures: worlds of ranks, made once and made anew after a test broke one."""
 
+import signal
 from collections.abc import Callable, Iterator
 
 import pytest
 from ranks import World
+
+# A shell that starts the tests in the background has them ignore Ctrl-C, and so would every process
+# of theirs; some tests are about Ctrl-C.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 _worlds: dict[tuple[int, str], World] = {}
 
