@@ -4,6 +4,7 @@ mod arguments;
 mod channels;
 mod copies;
 mod events;
+mod hostile;
 mod memory;
 mod process;
 mod query;
@@ -53,6 +54,7 @@ pub const ALL: &[(&str, fn())] = &[
     ("another address space is refused", process::another_address_space),
     ("a killed process leaves nothing", process::killed),
     ("fdinfo tells", process::fdinfo),
+    ("anything goes, and nothing stays", hostile::anything_goes),
     // Last: one channel fewer afterwards.
     ("a channel that hangs is given up", channels::hang),
 ];

@@ -13,6 +13,12 @@ impl Noise {
             _ => getrandom::u64().unwrap_or(1),
         };
         println!("     seed {seed}");
+        Self::from_seed(seed)
+    }
+
+    /// The numbers of a seed.
+    #[must_use]
+    pub const fn from_seed(seed: u64) -> Self {
         Self(seed | 1)
     }
 
