@@ -290,18 +290,23 @@ impl Ring {
         Some(words)
     }
 
+    /// The spare place that is free and whose operation was called longest ago, so that what ended
+    /// last stays to be seen.
     #[cold]
     fn spare(&self, sequence: u64) -> Option<&[AtomicU64; RECORD_WORDS]> {
         let writing = Stamp { sequence, phase: Phase::Writing }.word();
-        for next in 0..layout::SPARE_RECORDS as u64 {
-            let spare = sequence.wrapping_add(next) % layout::SPARE_RECORDS as u64;
-            let words = self.record((self.mask + 1 + spare) as u32)?;
-            let stamp = words[record::STAMP].load(Ordering::Relaxed);
+        let first = self.mask as u32 + 1;
+        let places =
+            || (first..first + layout::SPARE_RECORDS as u32).filter_map(|at| self.record(at));
+        for _ in 0..layout::SPARE_RECORDS {
+            let stamps =
+                places().map(|words| (words, words[record::STAMP].load(Ordering::Relaxed)));
+            let free = stamps.filter(|(_, stamp)| !is_live(*stamp));
+            let Some((words, stamp)) = free.min_by_key(|(_, stamp)| *stamp) else { break };
             // Any operation may want it: only one gets it.
-            if !is_live(stamp)
-                && words[record::STAMP]
-                    .compare_exchange(stamp, writing, Ordering::Relaxed, Ordering::Relaxed)
-                    .is_ok()
+            if words[record::STAMP]
+                .compare_exchange(stamp, writing, Ordering::Relaxed, Ordering::Relaxed)
+                .is_ok()
             {
                 return Some(words);
             }
