@@ -3,9 +3,10 @@
 //! Operations are driven by whoever waits for them; a worker thread drives only what nobody waits
 //! for. Lock order: `progress` before `inbox`; callbacks run under no lock.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
-use std::thread::JoinHandle;
+mod worker;
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
 use stepccl_engine::{Meter, Wake};
@@ -16,12 +17,11 @@ use crate::forked::Maker;
 use crate::progress::{Abort, FEW, Patience, Progress, Ran};
 use crate::task::{Entry, Identity, Member, Task};
 use crate::work::{Called, Ended, Keep, Outcome, Work, WorkState};
+use worker::Worker;
 
 /// Longest sleep of a thread that waits while another one drives. Who stops driving wakes it; this
 /// is for the case that the two miss one another.
 const STAND_BY: Duration = Duration::from_millis(1);
-/// Sleep of the worker while somebody drives who does not wait for what the worker is for.
-const WORKER_STAND_BY: Duration = Duration::from_micros(100);
 
 /// How long a thread that waits for all operations drives before it looks whether any is left.
 const DRAIN: Duration = Duration::from_millis(1);
@@ -51,17 +51,6 @@ pub(crate) struct Inner {
     worker: Worker,
     flight: Arc<Flight>,
     maker: Maker,
-}
-
-#[derive(Debug, Default)]
-struct Worker {
-    thread: Mutex<Option<JoinHandle<()>>>,
-    spawned: AtomicBool,
-    stop: AtomicBool,
-    /// The worker has, or is about to take, the progress lock.
-    driving: AtomicBool,
-    bell: Mutex<()>,
-    rung: Condvar,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -195,12 +184,6 @@ impl Inner {
         state
     }
 
-    /// Nobody waits for what was queued: let the worker drive it.
-    pub fn leave(self: &Arc<Self>) {
-        self.spawn_worker();
-        self.kick_worker();
-    }
-
     fn wait_to_the_end(&self, state: &Arc<WorkState>) -> Outcome {
         loop {
             self.drive_until(state, None);
@@ -262,13 +245,13 @@ impl Inner {
         }
         let over = || state.is_done() || limit.is_some_and(|l| Instant::now() >= l);
         let _waiting = Waiting::new(self);
-        if self.worker.driving.load(Ordering::SeqCst) {
+        if self.worker.is_driving() {
             self.waker.wake();
         }
         while !over() {
             match self.try_progress() {
                 Some(progress) => self.drive(progress, self.patience, limit, &over),
-                None if self.worker.driving.load(Ordering::SeqCst) => {
+                None if self.worker.is_driving() => {
                     self.waker.wake();
                     std::thread::yield_now();
                 }
@@ -381,58 +364,6 @@ impl Inner {
         called.into_iter().for_each(Called::call);
     }
 
-    fn spawn_worker(self: &Arc<Self>) {
-        if self.worker.spawned.swap(true, Ordering::AcqRel) {
-            return;
-        }
-        let inner = Arc::clone(self);
-        let name = format!("stepccl-{}", self.rank);
-        match std::thread::Builder::new().name(name).spawn(move || inner.work()) {
-            Ok(thread) => *lock(&self.worker.thread) = Some(thread),
-            // Whoever waits drives; only what nobody waits for stands still.
-            Err(_) => self.worker.spawned.store(false, Ordering::Release),
-        }
-    }
-
-    /// Tell the worker to look whether there is something to drive.
-    pub fn kick_worker(&self) {
-        if self.worker.spawned.load(Ordering::Acquire) && self.has_work() {
-            drop(lock(&self.worker.bell));
-            self.worker.rung.notify_one();
-        }
-    }
-
-    fn has_work(&self) -> bool {
-        self.unfinished.load(Ordering::Acquire) > 0 && self.waiting.load(Ordering::SeqCst) == 0
-    }
-
-    /// The worker thread: drives what nobody waits for.
-    fn work(&self) {
-        // The caller computes beside this thread: it looks only briefly before it sleeps.
-        let patience = Patience { looks: self.patience.looks.min(200) };
-        let stop = || self.worker.stop.load(Ordering::Acquire);
-        while !stop() {
-            let bell = lock(&self.worker.bell);
-            if !self.has_work() && !stop() {
-                drop(self.worker.rung.wait_timeout(bell, Duration::from_millis(500)));
-                continue;
-            }
-            drop(bell);
-            self.worker.driving.store(true, Ordering::SeqCst);
-            let progress = self.try_progress();
-            let drives = progress.is_some();
-            if let Some(progress) = progress {
-                self.drive(progress, patience, None, &|| stop() || !self.has_work());
-            }
-            self.worker.driving.store(false, Ordering::SeqCst);
-            if drives {
-                self.hand_over();
-            } else {
-                std::thread::sleep(WORKER_STAND_BY);
-            }
-        }
-    }
-
     /// End all operations with [`Error::Aborted`]; no later one is possible.
     pub fn abort(&self, reason: &str) {
         if !self.maker.is_this() {
@@ -468,19 +399,11 @@ impl Inner {
             std::mem::forget(Arc::clone(self));
             return;
         }
-        self.worker.stop.store(true, Ordering::Release);
+        self.worker.stop();
         // Handles may be waited for by other threads, which drive: they are to let go.
         self.abort.request("the communicator was destroyed with operations under way");
         self.waker.wake();
-        drop(lock(&self.worker.bell));
-        self.worker.rung.notify_all();
-        let thread = lock(&self.worker.thread).take();
-        if let Some(thread) = thread
-            && thread.thread().id() != std::thread::current().id()
-        {
-            // A worker that panicked has nothing left to end.
-            let _ = thread.join();
-        }
+        self.worker.join();
         let ended = {
             let mut progress = lock(&self.progress);
             self.empty_inbox(&mut progress);

@@ -47,10 +47,9 @@ impl Communicator {
             return unsafe { self.run_group_while(vec![request], timeout, leave) };
         }
         match self.accept(request, timeout) {
-            Ok(member) => match self.inner.run_for([member], Some(EVERY), leave.keep) {
-                Ok(outcome) => Some(outcome),
-                Err(state) => self.wait_while(&[state], leave.go_on),
-            },
+            Ok(member) => {
+                self.end_while(self.inner.run_for([member], Some(EVERY), leave.keep), leave)
+            }
             Err(error) => Some(Err(error)),
         }
     }
@@ -78,10 +77,7 @@ impl Communicator {
 
     fn run_members_while(&self, members: Vec<Member>, leave: Leave<'_>) -> Option<Outcome> {
         if !members.iter().all(|member| member.lane == COLLECTIVES) {
-            return match self.inner.run_for(members, Some(EVERY), leave.keep) {
-                Ok(outcome) => Some(outcome),
-                Err(state) => self.wait_while(&[state], leave.go_on),
-            };
+            return self.end_while(self.inner.run_for(members, Some(EVERY), leave.keep), leave);
         }
         // One behind the other; those behind the one that takes long are queued behind it.
         let mut members = members.into_iter();
@@ -99,6 +95,14 @@ impl Communicator {
             }
         }
         Some(Ok(()))
+    }
+
+    /// The outcome of what has run, or of what is queued now.
+    fn end_while(&self, ran: Result<Outcome, Arc<WorkState>>, leave: Leave<'_>) -> Option<Outcome> {
+        match ran {
+            Ok(outcome) => Some(outcome),
+            Err(state) => self.wait_while(&[state], leave.go_on),
+        }
     }
 
     /// Wait for all of `states`; the first error of them, in their order.

@@ -84,6 +84,11 @@ impl Moves {
         reads || self.root.is_some() && self.collective.reads(rank, peer)
     }
 
+    /// Block of its own output that holds what the root `rank` keeps for itself.
+    pub const fn own_output(&self, rank: u32) -> u32 {
+        if matches!(self.collective, Collective::Gather { .. }) { rank } else { 0 }
+    }
+
     /// First byte of a block that a root moves, which does so where it has time.
     fn cut(&self, root_moves: bool) -> usize {
         let share = if root_moves { self.bytes / self.ranks.max(1) as usize } else { 0 };
@@ -95,49 +100,43 @@ impl Moves {
     pub fn of(&self, rank: u32, root_moves: bool) -> Vec<Piece> {
         let Self { collective, ranks, bytes, .. } = *self;
         let outputs = collective.output_blocks(rank, ranks);
-        let others = (0..ranks).map(|step| (rank + step) % ranks);
         let cut = self.cut(root_moves);
-        let read = |peer, own_block, from, to| Piece {
+        let piece = |side, peer, peer_block, own_block, (from, to)| Piece {
             peer,
-            side: Side::Read,
-            peer_block: collective.block_for(rank),
-            own_block,
-            from,
-            to,
-        };
-        let Some(root) = self.root else {
-            // Every rank reads what it gets.
-            let source = collective.root().filter(|_| outputs == 1);
-            let places = others.filter(|place| outputs != 1 || *place == rank);
-            return places
-                .take(outputs as usize)
-                .map(|place| {
-                    let own_block = if outputs == 1 { 0 } else { place };
-                    read(source.unwrap_or(own_block), own_block, 0, bytes)
-                })
-                .collect();
-        };
-        let gathers = matches!(collective, Collective::Gather { .. });
-        let write = |peer, peer_block, own_block, from, to| Piece {
-            peer,
-            side: Side::Write,
+            side,
             peer_block,
             own_block,
             from,
             to,
         };
+        let own = collective.block_for(rank);
+        let read = |peer, own_block, range| piece(Side::Read, peer, own, own_block, range);
+        let Some(root) = self.root else {
+            // Every rank reads what it gets.
+            let source = collective.root().filter(|_| outputs == 1);
+            let places =
+                (0..outputs).map(|step| if outputs == 1 { 0 } else { (rank + step) % ranks });
+            return places.map(|place| read(source.unwrap_or(place), place, (0, bytes))).collect();
+        };
+        let gathers = matches!(collective, Collective::Gather { .. });
         if rank != root {
-            let piece = if gathers { write(root, rank, 0, 0, cut) } else { read(root, 0, 0, cut) };
-            return vec![piece];
+            let range = (0, cut);
+            return vec![if gathers {
+                piece(Side::Write, root, rank, 0, range)
+            } else {
+                read(root, 0, range)
+            }];
         }
-        others
-            .map(|peer| match peer == rank {
-                true => read(rank, if gathers { rank } else { 0 }, 0, bytes),
-                false if gathers => read(peer, peer, cut, bytes),
-                false => write(peer, 0, collective.block_for(peer), cut, bytes),
-            })
-            .filter(|piece| piece.from < piece.to)
-            .collect()
+        let moved = (0..ranks).map(|step| (rank + step) % ranks).map(|peer| {
+            if peer == rank {
+                read(rank, self.own_output(rank), (0, bytes))
+            } else if gathers {
+                read(peer, peer, (cut, bytes))
+            } else {
+                piece(Side::Write, peer, 0, collective.block_for(peer), (cut, bytes))
+            }
+        });
+        moved.filter(|piece| piece.from < piece.to).collect()
     }
 }
 

@@ -148,7 +148,7 @@ impl PullTask {
             Told::Input => &self.call.input,
             Told::Output => &self.call.output,
         };
-        let note = u32::from(moves.root == Some(rank) && self.is_in_place(cx));
+        let note = u32::from(moves.root == Some(rank) && self.is_in_place(&moves, rank));
         if !self.announcement.post((memory, blocks, moves.bytes), note, cx)? {
             return Ok(false);
         }
@@ -159,18 +159,18 @@ impl PullTask {
     }
 
     /// Whether this rank, the root, has no block of its own to copy.
-    fn is_in_place(&self, cx: &Context) -> bool {
+    fn is_in_place(&self, moves: &Moves, rank: u32) -> bool {
         let Call { collective, input, output, .. } = &self.call;
-        let bytes = self.call.block_bytes();
-        let own = if matches!(collective, Collective::Gather { .. }) { cx.rank } else { 0 };
-        input.block(collective.block_for(cx.rank), bytes) == output.block(own, bytes)
+        let own = input.block(collective.block_for(rank), moves.bytes);
+        own == output.block(moves.own_output(rank), moves.bytes)
     }
 
     /// Whether the root moves a part of each block, once it has said so; false where there is none.
     fn root_moves(&mut self, cx: &mut Context) -> Result<Option<bool>, Failure> {
-        let Some(root) = self.moves(cx).root else { return Ok(Some(false)) };
+        let moves = self.moves(cx);
+        let Some(root) = moves.root else { return Ok(Some(false)) };
         if root == cx.rank {
-            return Ok(Some(self.is_in_place(cx)));
+            return Ok(Some(self.is_in_place(&moves, root)));
         }
         if self.announcement.is_there(root, BUFFERS, cx)? {
             return Ok(Some(self.announcement.note(root, BUFFERS, cx)? != 0));
