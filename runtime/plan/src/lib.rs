@@ -42,7 +42,7 @@ pub use describe::{describe, describe_rank};
 pub use dtype::{DType, Kind};
 pub use error::PlanError;
 pub use plan::Plan;
-pub use program::{GRAIN_BYTES, Program, boundary};
+pub use program::{GRAIN_BYTES, MAX_FLAGS, Program, boundary};
 pub use reduce_op::ReduceOp;
 pub use size::format_bytes;
 pub use step::{Place, Span, Step, Targets};

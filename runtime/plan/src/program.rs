@@ -5,6 +5,9 @@ use crate::{DType, Step};
 /// Granularity of part boundaries in bytes: one cache line.
 pub const GRAIN_BYTES: usize = 64;
 
+/// Most flags of a rank, in a program and in an engine.
+pub const MAX_FLAGS: u32 = 1 << 16;
+
 /// The steps of one rank for one collective.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Program {

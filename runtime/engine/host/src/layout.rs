@@ -16,7 +16,7 @@
 //! that the shortest messages are one line.
 
 use stepccl_engine::{Board, BoardShape};
-use stepccl_plan::GRAIN_BYTES;
+use stepccl_plan::{GRAIN_BYTES, MAX_FLAGS};
 
 use crate::HostError;
 use crate::header::FACTS_BYTES;
@@ -39,8 +39,6 @@ pub(crate) const SLEEPING: usize = 260;
 pub(crate) const FLAGS: usize = PAGE_BYTES;
 /// Distance from a flag to the next: a cache line, so that flags do not disturb one another.
 pub(crate) const FLAG_STRIDE: usize = GRAIN_BYTES;
-/// Most flags of a rank.
-pub(crate) const MAX_FLAGS: u32 = 1 << 16;
 /// Most posts of a board.
 pub(crate) const MAX_POSTS: u32 = 64;
 /// Most bytes of the boards of a rank.

@@ -1,10 +1,7 @@
 //! What can be seen without running: bounds, whose memory a step touches, signals and waits.
 
 use super::error::{At, VerifyError, Waiting};
-use crate::{Collective, Place, Program, Span, Step, Targets, Topology};
-
-/// More than any engine has: a program that asks for more is refused before a table is made for it.
-const MAX_FLAGS: u32 = 1 << 16;
+use crate::{Collective, MAX_FLAGS, Place, Program, Span, Step, Targets, Topology};
 
 /// Where each flag of each rank is raised, and for whom.
 pub(super) struct Flags {
@@ -38,6 +35,7 @@ pub(super) fn check(
         return bad(programs.len() as u32, "there must be one program for each rank");
     };
     let flags = first.flags;
+    // Before a table is made for them.
     if flags > MAX_FLAGS {
         return bad(0, "has more than 65,536 flags");
     }
