@@ -3,6 +3,7 @@
 #[expect(unsafe_code, reason = "system calls take pointers")]
 mod command;
 mod error;
+mod held;
 mod import;
 mod region;
 mod ring;

@@ -3,21 +3,20 @@
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use dma_engine_uapi::{Export, RegisterMemory, Unregister, address};
+use dma_engine_uapi::{Export, RegisterMemory};
 use stepccl_memory::Segment;
 
 use super::command::{self, Command};
+use super::held::Held;
 use super::{Device, DeviceError};
 use crate::RingError;
 
 /// A part of a segment that the driver may read or write. It keeps device and segment.
 #[derive(Debug)]
 pub struct Region {
-    device: Arc<Device>,
+    // Dropped before the segment.
+    held: Held,
     segment: Arc<Segment>,
-    id: u32,
-    bytes: u64,
-    properties: u32,
 }
 
 impl Region {
@@ -42,31 +41,31 @@ impl Region {
             ..RegisterMemory::default()
         };
         device.run(&mut argument)?;
-        Ok(Self {
+        let held = Held {
             device: device.clone(),
-            segment: segment.clone(),
             id: argument.region,
             bytes: bytes as u64,
             properties: argument.properties,
-        })
+        };
+        Ok(Self { held, segment: segment.clone() })
     }
 
     /// Its id, good for this device only.
     #[must_use]
     pub const fn id(&self) -> u32 {
-        self.id
+        self.held.id
     }
 
     /// Length in bytes.
     #[must_use]
     pub const fn bytes(&self) -> u64 {
-        self.bytes
+        self.held.bytes
     }
 
     /// Bits of `dma_engine_uapi::command::properties`.
     #[must_use]
     pub const fn properties(&self) -> u32 {
-        self.properties
+        self.held.properties
     }
 
     /// The segment that it is a part of.
@@ -78,7 +77,7 @@ impl Region {
     /// Address of a byte of it, for descriptors. `None` where there is no such byte.
     #[must_use]
     pub fn address(&self, offset: u64) -> Option<u64> {
-        address::address(self.id, offset).filter(|_| offset < self.bytes)
+        self.held.address(offset)
     }
 
     /// A file that stands for the right to `bytes` bytes from `offset` on (0: all of them), with rights
@@ -89,8 +88,8 @@ impl Region {
     /// [`DeviceError::Command`].
     pub fn export(&self, offset: u64, bytes: u64, access: u32) -> Result<OwnedFd, DeviceError> {
         let mut argument =
-            Export { region: self.id, access, offset, length: bytes, ..Export::default() };
-        command::export(self.device.fd(), &mut argument)
+            Export { region: self.held.id, access, offset, length: bytes, ..Export::default() };
+        command::export(self.held.device.fd(), &mut argument)
             .map_err(|errno| DeviceError::Command { command: Export::NAME, errno })
     }
 
@@ -100,20 +99,6 @@ impl Region {
     ///
     /// [`DeviceError::Command`].
     pub fn unregister(mut self) -> Result<(), DeviceError> {
-        self.end()
-    }
-
-    fn end(&mut self) -> Result<(), DeviceError> {
-        match std::mem::take(&mut self.id) {
-            0 => Ok(()),
-            region => self.device.run(&mut Unregister { region, ..Unregister::default() }),
-        }
-    }
-}
-
-impl Drop for Region {
-    fn drop(&mut self) {
-        // The driver lets go of it at the latest when the file is closed.
-        let _ = self.end();
+        self.held.end()
     }
 }
