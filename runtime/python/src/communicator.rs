@@ -140,15 +140,15 @@ fn run(
     objects: &[Py<PyAny>],
     call: impl FnOnce(Leave<'_>) -> Option<Outcome> + Send,
 ) -> PyResult<()> {
-    let (outcome, signals) = py.detach(|| {
-        let signals = Signals::default();
+    let signals = Signals::default();
+    let outcome = py.detach(|| {
         let keep = || {
             let each = Python::attach(|py| objects.iter().map(|o| o.clone_ref(py)).collect());
             Kept::keep_all(each)
         };
-        (call(Leave { keep: &keep, go_on: &|| signals.go_on() }), signals)
+        call(Leave { keep: &keep, go_on: &|| signals.go_on() })
     });
-    outcome.ok_or_else(|| signals.raised())?.map_err(|e| to_python(&e))
+    outcome.ok_or_else(|| signals.error())?.map_err(|e| to_python(&e))
 }
 
 impl Drop for Communicator {

@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use stepccl::{Store, StoreError};
 
-use crate::signals::{Raised, Signals};
+use crate::signals::Signals;
 
 /// Longest pause between two looks at a key that is waited for.
 const LONGEST_PAUSE: Duration = Duration::from_millis(10);
@@ -15,7 +15,7 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(10);
 /// A Python object with `set`, `get`, `add` and `check`.
 pub(crate) struct PyStore {
     store: Py<PyAny>,
-    raised: Raised,
+    signals: Signals,
 }
 
 impl fmt::Debug for PyStore {
@@ -26,12 +26,12 @@ impl fmt::Debug for PyStore {
 
 impl PyStore {
     pub(crate) fn new(store: Py<PyAny>) -> Self {
-        Self { store, raised: Raised::default() }
+        Self { store, signals: Signals::default() }
     }
 
     /// What a handler of a signal raised while a key was waited for.
     pub(crate) fn raised(&self) -> Option<PyErr> {
-        self.raised.take()
+        self.signals.raised()
     }
 
     fn call<T>(
@@ -40,9 +40,7 @@ impl PyStore {
         key: &str,
         call: impl for<'py> FnOnce(&Bound<'py, PyAny>) -> PyResult<T>,
     ) -> Result<T, StoreError> {
-        let signals = Signals::default();
-        if !signals.go_on() {
-            self.raised.set(signals.raised());
+        if !self.signals.go_on() {
             return Err(StoreError::Other(format!(
                 "store.{what}({key:?}): interrupted by a signal"
             )));

@@ -69,11 +69,9 @@ impl Work {
             State::Collected => Err(collected()),
             State::Started(work) => {
                 // What ended, or ends soon, needs no look at signals.
-                let (outcome, signals) = py.detach(|| {
-                    let signals = Signals::default();
-                    (work.wait_while(limit, &|| signals.go_on()), signals)
-                });
-                outcome.ok_or_else(|| signals.raised())?.map_err(|e| to_python(&e))
+                let signals = Signals::default();
+                let outcome = py.detach(|| work.wait_while(limit, &|| signals.go_on()));
+                outcome.ok_or_else(|| signals.error())?.map_err(|e| to_python(&e))
             }
         }
     }
