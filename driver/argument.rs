@@ -9,7 +9,10 @@ use crate::{
     },
     context::Context,
     errno,
-    parts::arguments::{Extent, FIRST_SIZES, extent},
+    parts::{
+        arguments::{Extent, FIRST_SIZES, extent},
+        errno::EOPNOTSUPP,
+    },
 };
 use kernel::{
     prelude::*,
@@ -51,6 +54,14 @@ arguments! {
     Unregister: UNREGISTER,
     AttachEventfd: ATTACH_EVENTFD,
     AttachProxy: ATTACH_PROXY,
+}
+
+/// Refuse bits of `flags` that this version does not know, and reserved fields that are used.
+pub(crate) fn check_unused(unknown_flags: u32, reserved: u32) -> Result {
+    if unknown_flags != 0 {
+        return Err(errno(EOPNOTSUPP));
+    }
+    if reserved != 0 { Err(EINVAL) } else { Ok(()) }
 }
 
 /// Copy the argument at `address` in, run the command, and copy it out again.

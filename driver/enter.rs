@@ -4,18 +4,15 @@
 
 use crate::{
     abi::{Enter, command::enter_flags},
-    argument::Outcome,
+    argument::{Outcome, check_unused},
     context::Context,
     errno,
-    parts::errno::EOPNOTSUPP,
     ring::Waited,
 };
 use kernel::{bindings, prelude::*};
 
 pub(crate) fn run(context: &Context, enter: &mut Enter) -> Outcome {
-    if enter.flags & !(enter_flags::WAKE | enter_flags::ABSOLUTE) != 0 {
-        return Err(errno(EOPNOTSUPP));
-    }
+    check_unused(enter.flags & !(enter_flags::WAKE | enter_flags::ABSOLUTE), 0)?;
     let timeout = i64::try_from(enter.timeout_ns).map_err(|_| EINVAL)?;
     if enter.min_complete == 0 && timeout != 0 {
         return Err(EINVAL);

@@ -4,13 +4,11 @@
 
 use crate::{
     abi::{AttachEventfd, command::eventfd_flags},
-    argument::Outcome,
+    argument::{Outcome, check_unused},
     context::Context,
-    errno,
     helpers::{
         EventfdCtx, dma_engine_eventfd_get, dma_engine_eventfd_put, dma_engine_eventfd_signal,
     },
-    parts::errno::EOPNOTSUPP,
 };
 use core::ptr::NonNull;
 use kernel::{error::from_err_ptr, prelude::*};
@@ -52,10 +50,8 @@ impl Drop for Eventfd {
 }
 
 pub(crate) fn attach(context: &Context, argument: &mut AttachEventfd) -> Outcome {
-    if argument.flags & !eventfd_flags::ON_DEMAND != 0 {
-        return Err(errno(EOPNOTSUPP));
-    }
-    if argument.reserved != 0 || argument.fd < -1 {
+    check_unused(argument.flags & !eventfd_flags::ON_DEMAND, argument.reserved)?;
+    if argument.fd < -1 {
         return Err(EINVAL);
     }
     let ring = context.ring()?;

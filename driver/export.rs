@@ -7,13 +7,13 @@
 use crate::{
     LocalModule,
     abi::{Export, Import as Argument},
-    argument::Outcome,
+    argument::{Outcome, check_unused},
     context::Context,
     errno,
     grant::{Grant, Import},
     helpers::{dma_engine_close_fd, dma_engine_get_fd},
     limits,
-    parts::{errno::EOPNOTSUPP, range},
+    parts::range,
     regions::Held,
 };
 use kernel::{
@@ -47,12 +47,7 @@ unsafe extern "C" fn release(_inode: *mut bindings::inode, file: *mut bindings::
 }
 
 pub(crate) fn export(context: &Context, export: &mut Export) -> Outcome {
-    if export.flags != 0 {
-        return Err(errno(EOPNOTSUPP));
-    }
-    if export.reserved != 0 {
-        return Err(EINVAL);
-    }
+    check_unused(export.flags, export.reserved)?;
     range::rights(export.access).map_err(errno)?;
     let part = (export.offset, export.length);
     let grant = context.regions.lock().export(export.region, export.access, part)?;
@@ -74,9 +69,7 @@ pub(crate) fn undo_export(_context: &Context, export: &Export) {
 }
 
 pub(crate) fn import(context: &Context, import: &mut Argument) -> Outcome {
-    if import.flags != 0 {
-        return Err(errno(EOPNOTSUPP));
-    }
+    check_unused(import.flags, 0)?;
     range::rights(import.access).map_err(errno)?;
     let fd = u32::try_from(import.fd).map_err(|_| EBADF)?;
     let file = LocalFile::fget(fd).map_err(|_| EBADF)?;

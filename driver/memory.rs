@@ -7,12 +7,12 @@ use crate::{
         RegisterMemory, Unregister,
         command::{access, properties},
     },
-    argument::Outcome,
+    argument::{Outcome, check_unused},
     context::Context,
     errno,
     helpers::dma_engine_task_size,
     limits,
-    parts::{errno::EOPNOTSUPP, range},
+    parts::range,
     pins::Pins,
     region::Region,
     regions::Held,
@@ -20,12 +20,7 @@ use crate::{
 use kernel::{page::PAGE_SIZE, prelude::*};
 
 pub(crate) fn register(context: &Context, memory: &mut RegisterMemory) -> Outcome {
-    if memory.flags != 0 {
-        return Err(errno(EOPNOTSUPP));
-    }
-    if memory.reserved != 0 {
-        return Err(EINVAL);
-    }
+    check_unused(memory.flags, memory.reserved)?;
     range::rights(memory.access).map_err(errno)?;
     let pages = range::pages(
         memory.address,
@@ -62,12 +57,7 @@ pub(crate) fn undo(context: &Context, memory: &RegisterMemory) {
 }
 
 pub(crate) fn unregister(context: &Context, argument: &mut Unregister) -> Outcome {
-    if argument.flags != 0 {
-        return Err(errno(EOPNOTSUPP));
-    }
-    if argument.reserved != 0 {
-        return Err(EINVAL);
-    }
+    check_unused(argument.flags, argument.reserved)?;
     let region = context.regions.lock().remove(argument.region).ok_or(ENOENT)?;
     // Waits for the operations that use it, then unpins.
     drop(region);

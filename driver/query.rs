@@ -7,11 +7,11 @@ use crate::{
         Query,
         version::{ABI_OLDEST, ABI_VERSION, compatible, feature},
     },
-    argument::Outcome,
+    argument::{Outcome, check_unused},
     context::Context,
     helpers::dma_engine_memlock_limit,
     limits,
-    parts::{errno::EOPNOTSUPP, setup::MAX_ENTRIES},
+    parts::setup::MAX_ENTRIES,
 };
 use kernel::{bindings, prelude::*};
 
@@ -19,9 +19,7 @@ use kernel::{bindings, prelude::*};
 pub(crate) const NODE: u16 = 0;
 
 pub(crate) fn run(context: &Context, query: &mut Query) -> Outcome {
-    if query.flags != 0 {
-        return Err(crate::errno(EOPNOTSUPP));
-    }
+    check_unused(query.flags, 0)?;
     if query.reserved != [0; 3] {
         return Err(EINVAL);
     }

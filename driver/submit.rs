@@ -4,17 +4,14 @@
 
 use crate::{
     abi::{SubmissionEntry, Submit, descriptor::opcode},
-    argument::Outcome,
+    argument::{Outcome, check_unused},
     context::Context,
     copy, errno,
-    parts::errno::EOPNOTSUPP,
 };
 use kernel::prelude::*;
 
 pub(crate) fn run(context: &Context, submit: &mut Submit) -> Outcome {
-    if submit.flags != 0 {
-        return Err(errno(EOPNOTSUPP));
-    }
+    check_unused(submit.flags, 0)?;
     if submit.desc.opcode == opcode::FENCE {
         return Err(EINVAL);
     }
