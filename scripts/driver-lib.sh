@@ -44,3 +44,25 @@ driver_root_possible() {
 }
 
 driver_build=${driver_build:-$target/driver}
+
+# build_programs PROFILE ARGUMENT...: programs of the guest, static because it has no libraries.
+# $programs is where they are.
+build_programs() {
+    local host
+    host=$(rustc -vV | sed -n 's/^host: //p')
+    RUSTFLAGS="-C target-feature=+crt-static" CARGO_TARGET_DIR=$target/guest \
+        cargo build --quiet --locked --target "$host" --profile "$1" "${@:2}"
+    programs=$target/guest/$host/${1/dev/debug}
+}
+
+# new_guest NAME PROGRAM: an empty file system with busybox, the module and one program, in $guest.
+new_guest() {
+    guest=$driver_build/$1
+    rm -rf "$guest"
+    mkdir -p "$guest"/{bin,proc,sys,dev,tmp}
+    cp "$driver_root/usr/bin/busybox" "$guest/bin/busybox"
+    cp "$driver_build/module/dma_engine.ko" "$programs/$2" "$guest/"
+}
+
+# pack_guest NAME INITRAMFS: the file system of a guest as /build/INITRAMFS.
+pack_guest() { in_root sh -c "cd '/build/$1' && find . | cpio --quiet -o -H newc >'/build/$2'"; }
