@@ -1,10 +1,8 @@
 //! Lengths, ranges, rights, rings, chains and patterns.
 
+use dma_engine_uapi::COMMANDS;
 use driver_parts::abi::command::access::{ALL, READ, WRITE};
-use driver_parts::abi::{
-    AttachEventfd, AttachProxy, Enter, Export, Import, Query, RegisterDmabuf, RegisterMemory,
-    RingSetup, Submit, Unregister, ioctl,
-};
+use driver_parts::abi::{RingSetup, ioctl};
 use driver_parts::parts::arguments::{Extent, FIRST_SIZES, LONGEST, extent, low_byte};
 use driver_parts::parts::chain::Chain;
 use driver_parts::parts::range::{Pages, pages, part, rights, use_of};
@@ -14,21 +12,8 @@ use proptest::prelude::*;
 
 #[test]
 fn sizes_are_those_of_the_structs() {
-    let today = [
-        (ioctl::QUERY, size_of::<Query>()),
-        (ioctl::RING_SETUP, size_of::<RingSetup>()),
-        (ioctl::ENTER, size_of::<Enter>()),
-        (ioctl::SUBMIT, size_of::<Submit>()),
-        (ioctl::REGISTER_MEMORY, size_of::<RegisterMemory>()),
-        (ioctl::REGISTER_DMABUF, size_of::<RegisterDmabuf>()),
-        (ioctl::EXPORT, size_of::<Export>()),
-        (ioctl::IMPORT, size_of::<Import>()),
-        (ioctl::UNREGISTER, size_of::<Unregister>()),
-        (ioctl::ATTACH_EVENTFD, size_of::<AttachEventfd>()),
-        (ioctl::ATTACH_PROXY, size_of::<AttachProxy>()),
-    ];
     // Version 1: no struct has grown yet.
-    for ((number, size), (byte, first)) in today.into_iter().zip(FIRST_SIZES) {
+    for ((number, size), (byte, first)) in COMMANDS.into_iter().zip(FIRST_SIZES) {
         assert_eq!(low_byte(number), Some(byte));
         assert_eq!(size as u32, first, "command {byte}");
     }

@@ -3,29 +3,11 @@
 use std::fs::File;
 use std::os::fd::AsFd;
 
-use dma_engine_uapi::{
-    AttachEventfd, AttachProxy, Enter, Export, Import, Query, RegisterDmabuf, RegisterMemory,
-    RingSetup, Submit, Unregister, ioctl,
-};
+use dma_engine_uapi::{COMMANDS, Query, RegisterMemory, Unregister, ioctl};
 use nix::errno::Errno;
 
 use super::query::{open, query};
 use super::raw;
-
-/// Every command, and the size of its struct today.
-const COMMANDS: [(u32, usize); 11] = [
-    (ioctl::QUERY, size_of::<Query>()),
-    (ioctl::RING_SETUP, size_of::<RingSetup>()),
-    (ioctl::ENTER, size_of::<Enter>()),
-    (ioctl::SUBMIT, size_of::<Submit>()),
-    (ioctl::REGISTER_MEMORY, size_of::<RegisterMemory>()),
-    (ioctl::REGISTER_DMABUF, size_of::<RegisterDmabuf>()),
-    (ioctl::EXPORT, size_of::<Export>()),
-    (ioctl::IMPORT, size_of::<Import>()),
-    (ioctl::UNREGISTER, size_of::<Unregister>()),
-    (ioctl::ATTACH_EVENTFD, size_of::<AttachEventfd>()),
-    (ioctl::ATTACH_PROXY, size_of::<AttachProxy>()),
-];
 
 /// Aligned bytes with room for a tail.
 #[repr(C, align(8))]
