@@ -12,6 +12,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use common::config;
+use common::footprint::descriptors;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::{ForkResult, Uid, chown, fork, setuid};
@@ -264,10 +265,6 @@ fn try_start(name: &str, config: &Config) -> [Result<(), Error>; 2] {
         });
         ranks.map(|rank| rank.join().unwrap())
     })
-}
-
-fn descriptors() -> usize {
-    std::fs::read_dir("/proc/self/fd").unwrap().count()
 }
 
 /// In a process of its own: limits are of processes.

@@ -2,13 +2,11 @@
 //! its process, whose footprint it compares.
 
 mod common;
-#[path = "common/footprint.rs"]
-mod footprint;
 
 use std::time::Duration;
 
+use common::footprint::Footprint;
 use common::{config, on_ranks};
-use footprint::Footprint;
 use stepccl::{Communicator, Config, Error, MemoryStore, ReduceOp};
 
 fn impatient() -> Config {

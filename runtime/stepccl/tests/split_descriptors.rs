@@ -2,11 +2,8 @@
 
 mod common;
 
+use common::footprint::descriptors;
 use common::{config, on_ranks};
-
-fn descriptors() -> usize {
-    std::fs::read_dir("/proc/self/fd").unwrap().count()
-}
 
 #[test]
 fn many_splits_in_sequence_leave_no_descriptor() {

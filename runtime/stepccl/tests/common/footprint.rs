@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// What this process holds, by kind; descriptors and mappings by what they lead to.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct Footprint {
     descriptors: Vec<String>,
     threads: usize,
@@ -16,6 +16,11 @@ pub struct Footprint {
 
 fn entries(folder: &str) -> Vec<std::path::PathBuf> {
     std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect()
+}
+
+/// Open descriptors, that of the look itself included.
+pub fn descriptors() -> usize {
+    entries("/proc/self/fd").len()
 }
 
 impl Footprint {
@@ -29,11 +34,11 @@ impl Footprint {
             .collect();
         let threads = entries("/proc/self/task");
         // A thread that ends meanwhile has no children any more.
-        let mut children: Vec<_> = threads
+        let pids: String = threads
             .iter()
             .filter_map(|thread| std::fs::read_to_string(thread.join("children")).ok())
-            .flat_map(|pids| pids.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
             .collect();
+        let mut children: Vec<_> = pids.split_whitespace().map(str::to_owned).collect();
         let mut shared_memory: Vec<_> = std::fs::read_to_string("/proc/self/maps")
             .unwrap()
             .lines()

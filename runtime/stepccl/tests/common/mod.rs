@@ -1,6 +1,8 @@
 //! Ranks as threads, random data, and references in higher precision.
 #![expect(dead_code, reason = "every test binary uses a part of it")]
 
+pub mod footprint;
+
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
