@@ -9,7 +9,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use nodes::{Nodes, Process, skip};
-use stepccl::{Communicator, Config, Error, FileStore, ReduceOp};
+use stepccl::{Communicator, Config, Error, FileStore, LossReason, ReduceOp};
 
 const ROLE: &str = "STEPCCL_TEST_ROLE";
 const RANKS: &str = "STEPCCL_TEST_RANKS";
@@ -97,6 +97,19 @@ fn child() {
             work(&comm, world);
             std::fs::write(Path::new(&directory).join(format!("{STARTED}{rank}")), b"").unwrap();
             mourn(&comm, rank);
+        }
+        "abort" => {
+            let comm = connect(&config).unwrap();
+            work(&comm, world);
+            if rank == 0 {
+                return comm.abort("a key\nwas pressed");
+            }
+            let error = comm.recv(&mut [0u8; 4], 0).unwrap_err();
+            let Error::PeerLost { peer: 0, reason: LossReason::Aborted { reason }, .. } = &error
+            else {
+                panic!("{error}")
+            };
+            assert_eq!(reason, "a key was pressed");
         }
         other => panic!("{other:?}"),
     }
@@ -257,6 +270,11 @@ fn a_killed_rank_is_named_by_all_others() {
         process.succeeds(LONG);
     }
     eprintln!("noticed after {:?}", killed.elapsed());
+}
+
+#[test]
+fn an_abort_is_told_to_the_other_node_with_its_reason() {
+    together("abort", ["0", "1"], &[]);
 }
 
 #[test]

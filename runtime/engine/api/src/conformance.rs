@@ -31,7 +31,7 @@ use crate::Engine;
 pub use boards::boards;
 pub use copies::copies;
 pub use flags::{flags, staging_follows_flags};
-pub use life::{announcements, closing};
+pub use life::{announcements, closing, explanations};
 pub use parking::{parks_end, wakes_are_not_lost};
 pub use progress::{counters, many_at_once, regions_in_use};
 pub use pulls::{pulls, pushes};
@@ -62,5 +62,6 @@ pub fn all(ranks: u32, factory: Factory<'_>) {
     regions_in_use(factory(ranks));
     counters(factory(ranks));
     announcements(factory(ranks));
+    explanations(factory(ranks));
     closing(factory(ranks));
 }

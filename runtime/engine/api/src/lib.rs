@@ -15,6 +15,7 @@ mod error;
 mod meter;
 mod operation;
 mod peer;
+mod reason;
 
 use std::fmt;
 use std::sync::Arc;
@@ -29,6 +30,7 @@ pub use error::EngineError;
 pub use meter::{Count, Meter};
 pub use operation::{Completion, Operation, Scale, Submission, Token};
 pub use peer::{LostPeer, RankState};
+pub use reason::{REASON_BYTES, Reason};
 
 /// Memory of the caller that an engine may touch.
 #[derive(Clone, Copy, Debug)]
@@ -300,8 +302,8 @@ pub trait Engine: Send + fmt::Debug {
     /// Handle that ends a `park`.
     fn waker(&self) -> Arc<dyn Wake>;
 
-    /// Why this rank is about to announce a failure of its own. Peers may read some hundred bytes of
-    /// it by [`why_lost`](Self::why_lost).
+    /// Why this rank is about to announce a failure. Peers read a [`Reason`] of it by
+    /// [`why_lost`](Self::why_lost). Of no effect after the announcement.
     fn explain(&mut self, reason: &str) {
         let _ = reason;
     }
@@ -312,8 +314,8 @@ pub trait Engine: Send + fmt::Debug {
     /// Append every peer that died, closed or failed. Costs system calls.
     fn lost_peers(&mut self, lost: &mut Vec<LostPeer>);
 
-    /// What is known of the end of a link to `rank`, where that is more than that it ended; where it
-    /// failed, what it said by [`explain`](Self::explain).
+    /// What is known of the end of a link to `rank`, where that is more than that it ended. Where it
+    /// announced a failure: what it said by [`explain`](Self::explain), and nothing else.
     fn why_lost(&self, rank: u32) -> Option<String> {
         let _ = rank;
         None

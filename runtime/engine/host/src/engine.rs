@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use stepccl_engine::{
     Address, Board, BoardShape, Capabilities, Combination, Completion, Count, Engine, EngineError,
-    Look, LostPeer, Meter, Operation, Part, PartMut, RankState, RegionId, Scale, Staging,
-    Submission, UserMemory, Wake,
+    Look, LostPeer, Meter, Operation, Part, PartMut, REASON_BYTES, RankState, Reason, RegionId,
+    Scale, Staging, Submission, UserMemory, Wake,
 };
 use stepccl_memory::{MemoryError, Segment};
 use stepccl_plan::{DType, ReduceOp, Targets};
@@ -21,7 +21,7 @@ use crate::header;
 use crate::kernel;
 use crate::lane::Lane;
 use crate::lanes;
-use crate::layout::{Layout, REASON, REASON_BYTES, STATE};
+use crate::layout::{Layout, REASON, STATE};
 use crate::liveness::{self, Peer};
 use crate::post::Post;
 use crate::region::Registry;
@@ -467,11 +467,11 @@ impl Engine for HostEngine {
     }
 
     fn explain(&mut self, reason: &str) {
-        let end = reason.floor_char_boundary(REASON_BYTES);
-        let mut bytes = [0; REASON_BYTES];
-        bytes[..end].copy_from_slice(&reason.as_bytes()[..end]);
-        // The header is in every segment. Peers read it after the state, which follows.
-        let _ = self.own().segment().view().copy_in(REASON, &bytes);
+        if self.state == RankState::Running {
+            // The header is in every segment. Peers read it after the state, which follows.
+            let reason = Reason::new(reason);
+            let _ = self.own().segment().view().copy_in(REASON, reason.as_bytes());
+        }
     }
 
     fn why_lost(&self, rank: u32) -> Option<String> {
@@ -482,10 +482,7 @@ impl Engine for HostEngine {
         }
         let mut bytes = [0; REASON_BYTES];
         lane.segment().view().copy_out(REASON, &mut bytes).ok()?;
-        let text = String::from_utf8_lossy(&bytes);
-        let text = text.trim_end_matches('\0');
-        let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-        (!text.is_empty()).then_some(text)
+        Reason::from_bytes(bytes).text()
     }
 
     fn announce(&mut self, state: RankState) {

@@ -15,7 +15,7 @@
 //! A post starts in a line of its own: its number plus 1, two words, and data from byte 24 on, so
 //! that the shortest messages are one line.
 
-use stepccl_engine::{Board, BoardShape};
+use stepccl_engine::{Board, BoardShape, REASON_BYTES};
 use stepccl_plan::{GRAIN_BYTES, MAX_FLAGS};
 
 use crate::HostError;
@@ -29,8 +29,6 @@ pub(crate) const PUSHING: usize = 64;
 pub(crate) const STATE: usize = 128;
 /// Offset of the reason of a failure.
 pub(crate) const REASON: usize = STATE + 8;
-/// Most bytes of it.
-pub(crate) const REASON_BYTES: usize = DOORBELL - REASON;
 /// Offset of the doorbell.
 pub(crate) const DOORBELL: usize = 256;
 /// Offset of the sleeping word.
@@ -50,7 +48,7 @@ pub(crate) const MAX_STAGING_BYTES: u64 = 1 << 32;
 
 const _: () = {
     assert!(FACTS_BYTES <= PUSHING && PUSHING + 8 <= STATE);
-    assert!(STATE + 8 <= DOORBELL && SLEEPING + 4 <= FLAGS);
+    assert!(STATE + 8 <= REASON && REASON + REASON_BYTES <= DOORBELL && SLEEPING + 4 <= FLAGS);
     assert!(STATE / FLAG_STRIDE != DOORBELL / FLAG_STRIDE);
     // One look at the line tells a signaller whether to ring, and where.
     assert!(DOORBELL / FLAG_STRIDE == SLEEPING / FLAG_STRIDE);

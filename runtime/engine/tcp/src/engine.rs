@@ -13,7 +13,7 @@ use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use stepccl_engine::{
     Address, Board, BoardShape, Capabilities, Combination, Completion, Engine, EngineError, Look,
-    LostPeer, Meter, Operation, Part, PartMut, RankState, RegionId, Staging, Submission,
+    LostPeer, Meter, Operation, Part, PartMut, RankState, Reason, RegionId, Staging, Submission,
     UserMemory, Wake,
 };
 use stepccl_engine_host::HostEngine;
@@ -59,6 +59,8 @@ pub struct TcpEngine {
     pub(crate) scratch: Scratch,
     pub(crate) meter: Arc<Meter>,
     pub(crate) completions: Vec<Completion>,
+    /// Why this rank is about to fail.
+    reason: Option<Reason>,
 }
 
 impl TcpEngine {
@@ -135,6 +137,7 @@ impl TcpEngine {
             stalled: Vec::new(),
             scratch: Scratch::default(),
             completions: Vec::new(),
+            reason: None,
         })
     }
 
@@ -332,17 +335,25 @@ impl Engine for TcpEngine {
     }
 
     fn explain(&mut self, reason: &str) {
-        // Ranks of other nodes hear that it failed, and not why.
+        self.reason = Some(Reason::new(reason));
         self.host.explain(reason);
     }
 
     fn announce(&mut self, state: RankState) {
-        *lock(&self.shared.own_state) = state;
+        let before = std::mem::replace(&mut *lock(&self.shared.own_state), state);
         self.host.announce(state);
+        let failed = matches!(state, RankState::Failed { .. });
+        // Peers take one reason, before the end.
+        let reason = self.reason.take().filter(|_| failed && before == RankState::Running);
         for peer in &self.shared.peers {
-            self.shared.send(peer, |outbox| outbox.frame(Frame::State(state)));
+            self.shared.send(peer, |outbox| {
+                if let Some(reason) = &reason {
+                    outbox.reason(reason);
+                }
+                outbox.frame(Frame::State(state));
+            });
         }
-        if matches!(state, RankState::Failed { .. }) {
+        if failed {
             // Nothing can be right any more, and the callers want their memory back.
             self.shared.cancel();
         }
@@ -366,7 +377,13 @@ impl Engine for TcpEngine {
     fn why_lost(&self, rank: u32) -> Option<String> {
         match self.ways.get(rank as usize)? {
             Way::Host(rank) => self.host.why_lost(*rank),
-            Way::Peer(peer) => self.shared.peers[*peer].why_cut().map(str::to_owned),
+            Way::Peer(peer) => {
+                let peer = &self.shared.peers[*peer];
+                match peer.state() {
+                    RankState::Failed { .. } => peer.why_failed(),
+                    RankState::Running | RankState::Closed => peer.why_cut().map(str::to_owned),
+                }
+            }
         }
     }
 }

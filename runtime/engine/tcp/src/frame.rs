@@ -4,14 +4,14 @@
 //! Some have a payload behind them. Whatever comes from a peer is compared with the limits of this
 //! rank before anything is done with it.
 
-use stepccl_engine::RankState;
+use stepccl_engine::{REASON_BYTES, RankState};
 
 /// Bytes of a frame without its payload.
 pub(crate) const HEADER_BYTES: usize = 24;
 /// Most bytes of one payload, so that small frames are never long behind large ones.
 pub(crate) const CHUNK_BYTES: u64 = 128 << 10;
 /// Version of these frames.
-pub(crate) const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 2;
 
 /// What a peer must keep to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +47,9 @@ pub(crate) enum Frame {
     Write { id: u32, offset: u64, bytes: u64 },
     /// So many bytes of a write are in the staging and visible.
     Ack { id: u32, bytes: u64 },
+    /// Why the sender is about to say that it failed, once at most; payload: a
+    /// [`Reason`](stepccl_engine::Reason), whose length is no field and so cannot be too large.
+    Reason,
     /// What became of the sender.
     State(RankState),
     /// Bytes of the sender's staging, to be read when it is gone; payload.
@@ -94,6 +97,7 @@ impl Frame {
             Self::Post { pair, number, bytes } => (11, u32::from(pair), number, bytes),
             Self::Bye => (9, 0, 0, 0),
             Self::ByeHeard => (10, 0, 0, 0),
+            Self::Reason => (12, 0, 0, 0),
         };
         let mut out = [0; HEADER_BYTES];
         out[..4].copy_from_slice(&u32::to_le_bytes(kind));
@@ -146,7 +150,8 @@ impl Frame {
                 }
                 Self::Post { pair: id == 1, number, bytes }
             }
-            (1..=11, ..) => return Err(FrameError::Fields(kind)),
+            (12, 0, 0, 0) => Self::Reason,
+            (1..=12, ..) => return Err(FrameError::Fields(kind)),
             _ => return Err(FrameError::Kind(kind)),
         };
         Ok(frame)
@@ -159,6 +164,7 @@ impl Frame {
                 bytes
             }
             Self::Post { bytes, .. } => WORD_BYTES + bytes,
+            Self::Reason => REASON_BYTES as u64,
             _ => 0,
         }
     }
@@ -238,6 +244,7 @@ pub(crate) mod tests {
                 number,
                 bytes
             }),
+            Just(Frame::Reason),
             Just(Frame::Bye),
             Just(Frame::ByeHeard),
         ]
@@ -253,7 +260,7 @@ pub(crate) mod tests {
 
         #[test]
         fn what_is_taken_keeps_to_the_limits(
-            kind in 0u32..13,
+            kind in 0u32..14,
             id in prop_oneof![0u32..120, any::<u32>()],
             first in prop_oneof![0u64..4, 0u64..2 << 20, any::<u64>()],
             second in prop_oneof![0u64..2, 0u64..2 << 20, any::<u64>()],

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use nix::sys::epoll::{Epoll, EpollCreateFlags};
 use nix::sys::eventfd::EventFd;
-use stepccl_engine::{BoardShape, Wake};
+use stepccl_engine::{BoardShape, REASON_BYTES, Wake};
 
 use crate::area::Area;
 use crate::frame::{Frame, Limits, VERSION};
@@ -78,6 +78,10 @@ pub fn peer(data: &[u8]) {
         inbox.receive(&shared, peer, &mut buffer);
     }
     assert!(peer.why().is_some_and(|why| !why.is_empty()));
+    if let Some(reason) = peer.why_failed() {
+        // What is no UTF-8 takes up to three bytes for one.
+        assert!(reason.len() <= 3 * REASON_BYTES && !reason.chars().any(char::is_control));
+    }
     drop(shared);
     assert!(memory[32..].iter().all(|byte| *byte == 0));
 }
@@ -100,6 +104,8 @@ pub fn peer_seeds() -> Vec<Vec<u8>> {
         Frame::Data { id: 0, bytes: 32 },
         Frame::Write { id: 5, offset: 128, bytes: 100 },
         Frame::Ack { id: 0, bytes: 32 },
+        Frame::Reason,
+        Frame::State(stepccl_engine::RankState::Failed { culprit: 1 }),
         Frame::State(stepccl_engine::RankState::Closed),
         Frame::Will { offset: 0, bytes: 50 },
         Frame::Bye,

@@ -4,7 +4,7 @@ use std::os::fd::AsFd;
 use std::sync::atomic::Ordering;
 
 use nix::errno::Errno;
-use stepccl_engine::RankState;
+use stepccl_engine::{REASON_BYTES, RankState, Reason};
 
 use crate::area::Area;
 use crate::frame::{Frame, FrameError, Limits, WORD_BYTES};
@@ -43,6 +43,11 @@ enum Body {
         at: usize,
         bytes: usize,
         words: [u8; WORDS],
+    },
+    /// Kept until it is there as a whole.
+    Reason {
+        at: usize,
+        bytes: [u8; REASON_BYTES],
     },
 }
 
@@ -160,12 +165,12 @@ impl Inbox {
             match self.parser.step(&mut input)? {
                 Step::More => return Ok((buffer.len(), got)),
                 Step::Frame(frame) => self.frame(shared, peer, frame)?,
-                Step::Payload(bytes) => self.payload(shared, peer, bytes),
+                Step::Payload(bytes) => self.payload(shared, peer, bytes)?,
             }
         }
     }
 
-    fn payload(&mut self, shared: &Shared, peer: &Peer, bytes: &[u8]) {
+    fn payload(&mut self, shared: &Shared, peer: &Peer, bytes: &[u8]) -> Result<(), Fault> {
         match &mut self.body {
             Body::Fetch { id } => {
                 let mut transfers = peer.transfers();
@@ -193,9 +198,29 @@ impl Inbox {
                 *offset += bytes.len() as u64;
             }
             Body::Post { .. } => self.post(peer, bytes),
+            Body::Reason { .. } => self.reason(peer, bytes)?,
             Body::None => {}
         }
         self.acknowledge(shared, peer);
+        Ok(())
+    }
+
+    /// More of the words of a peer that fails.
+    fn reason(&mut self, peer: &Peer, payload: &[u8]) -> Result<(), Fault> {
+        let Body::Reason { at, bytes } = &mut self.body else { return Ok(()) };
+        if let Some(place) = bytes.get_mut(*at..*at + payload.len()) {
+            place.copy_from_slice(payload);
+        }
+        *at += payload.len();
+        if *at < REASON_BYTES {
+            return Ok(());
+        }
+        let reason = Reason::from_bytes(*bytes);
+        self.body = Body::None;
+        if peer.explains(reason) {
+            return Ok(());
+        }
+        Err(Fault::Lie("a reason of a failure that it had told before".to_owned()))
     }
 
     /// More of a post.
@@ -272,6 +297,7 @@ impl Inbox {
                     shared.end(job, None);
                 }
             }
+            Frame::Reason => self.body = Body::Reason { at: 0, bytes: [0; REASON_BYTES] },
             Frame::State(state) => peer.says(state),
             Frame::Will { offset, .. } => {
                 if self.bye || peer.state() == RankState::Running {

@@ -8,6 +8,7 @@ use std::collections::{HashSet, VecDeque};
 
 use nix::errno::Errno;
 use nix::sys::epoll::EpollFlags;
+use stepccl_engine::Reason;
 
 use crate::area::Area;
 use crate::frame::{CHUNK_BYTES, Frame, HEADER_BYTES, WORD_BYTES};
@@ -37,8 +38,8 @@ enum Sign {
         flag: u32,
         value: u64,
     },
-    /// A frame and its payload; their number is bounded by who posts.
-    Post(Frame, Box<[u8]>),
+    /// A frame and its short payload; their number is bounded by who posts and fails.
+    With(Frame, Box<[u8]>),
 }
 
 /// The chunk that is being sent.
@@ -109,7 +110,12 @@ impl Outbox {
     /// Put up a post: its two words and its data are `payload`.
     pub(crate) fn post(&mut self, pair: bool, number: u64, payload: &[u8]) {
         let bytes = (payload.len() as u64).saturating_sub(WORD_BYTES);
-        self.signs.push_back(Sign::Post(Frame::Post { pair, number, bytes }, payload.into()));
+        self.signs.push_back(Sign::With(Frame::Post { pair, number, bytes }, payload.into()));
+    }
+
+    /// Say why this rank fails, before it says that it does.
+    pub(crate) fn reason(&mut self, reason: &Reason) {
+        self.signs.push_back(Sign::With(Frame::Reason, reason.as_bytes().as_slice().into()));
     }
 
     /// Send a frame without payload.
@@ -208,7 +214,7 @@ impl Outbox {
         while self.wire.len() < BATCH_BYTES {
             let frame = match self.signs.pop_front() {
                 Some(Sign::Flag { flag, value }) => Frame::Flag { flag, value },
-                Some(Sign::Post(frame, payload)) => {
+                Some(Sign::With(frame, payload)) => {
                     self.wire.extend_from_slice(&frame.encode());
                     self.wire.extend_from_slice(&payload);
                     continue;
@@ -307,7 +313,7 @@ fn bytes(slice: &[u8]) -> Area {
 
 #[cfg(test)]
 mod tests {
-    use stepccl_engine::RankState;
+    use stepccl_engine::{REASON_BYTES, RankState};
 
     use super::*;
     use crate::frame::Limits;
@@ -369,6 +375,7 @@ mod tests {
         outbox.frame(Frame::State(RankState::Closed));
         outbox.flag(1, 2);
         outbox.post(false, 9, &[5; 20]);
+        outbox.reason(&Reason::new("enough"));
         let sent = frames(&drain(&mut outbox, 1000));
         let kinds: Vec<_> = sent.iter().map(|(frame, payload)| (*frame, payload.len())).collect();
         assert_eq!(
@@ -376,6 +383,7 @@ mod tests {
             [
                 (Frame::Flag { flag: 1, value: 2 }, 0),
                 (Frame::Post { pair: false, number: 9, bytes: 4 }, 20),
+                (Frame::Reason, REASON_BYTES),
                 (Frame::State(RankState::Closed), 0),
                 (Frame::Data { id: 3, bytes: CHUNK_BYTES }, 131_072),
                 (Frame::Data { id: 3, bytes: CHUNK_BYTES }, 131_072),
@@ -383,7 +391,7 @@ mod tests {
                 (Frame::Data { id: 4, bytes: 5 }, 5),
             ]
         );
-        assert!(sent[3..].iter().flat_map(|(_, payload)| payload).all(|byte| *byte == 7));
+        assert!(sent[4..].iter().flat_map(|(_, payload)| payload).all(|byte| *byte == 7));
         assert!(outbox.is_empty());
     }
 

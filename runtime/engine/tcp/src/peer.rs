@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollEvent, EpollFlags};
-use stepccl_engine::RankState;
+use stepccl_engine::{RankState, Reason};
 
 use crate::outbox::{Flushed, MANY_FRAMES, Outbox};
 use crate::shelf::Shelf;
@@ -34,6 +34,8 @@ pub(crate) struct Peer {
     /// What it left of its staging, once it says goodbye.
     will: Mutex<Option<Box<[u8]>>>,
     said: AtomicU64,
+    /// Why it failed, in its words.
+    reason: OnceLock<Reason>,
     gone: AtomicBool,
     why: OnceLock<String>,
     /// The other side's kernel did not end the connection: more than its process is gone.
@@ -67,6 +69,7 @@ impl Peer {
             transfers: Mutex::default(),
             will: Mutex::default(),
             said: AtomicU64::new(0),
+            reason: OnceLock::new(),
             gone: AtomicBool::new(false),
             why: OnceLock::new(),
             cut: AtomicBool::new(false),
@@ -102,6 +105,16 @@ impl Peer {
             RankState::Failed { culprit } => u64::from(culprit) << 32 | 2,
         };
         let _ = self.said.compare_exchange(0, word, Ordering::AcqRel, Ordering::Acquire);
+    }
+
+    /// It said why it fails. False where that is no time to say so: it did before, or it has ended.
+    pub(crate) fn explains(&self, reason: Reason) -> bool {
+        self.state() == RankState::Running && self.reason.set(reason).is_ok()
+    }
+
+    /// Why it failed, where it said so. What its connection came to is not told here.
+    pub(crate) fn why_failed(&self) -> Option<String> {
+        self.reason.get()?.text()
     }
 
     /// Whether nothing will come from it any more.

@@ -9,7 +9,7 @@ use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
-use stepccl_engine::{Engine, LostPeer, RankState};
+use stepccl_engine::{Engine, LostPeer, REASON_BYTES, RankState};
 use stepccl_engine_tcp::{TcpConfig, TcpEngine, TcpLink};
 
 /// Far above what a loaded machine needs.
@@ -24,7 +24,15 @@ fn frame(kind: u32, id: u32, first: u64, second: u64) -> Vec<u8> {
 
 /// What rank 1 of 2 says first, as these engines are started.
 fn hello() -> Vec<u8> {
-    frame(1, 1 << 24 | 16, 1 << 32 | 2, 256 << 10)
+    frame(1, 2 << 24 | 16, 1 << 32 | 2, 256 << 10)
+}
+
+/// Why a peer fails, as it would say it.
+fn reason(text: &[u8]) -> Vec<u8> {
+    let mut out = frame(12, 0, 0, 0);
+    out.extend(text);
+    out.resize(24 + REASON_BYTES, 0);
+    out
 }
 
 /// An engine of rank 0, and the other end of its connection with rank 1.
@@ -55,8 +63,8 @@ fn given_up(engine: &mut TcpEngine) -> String {
 fn every_lie_is_named() {
     let ok = hello();
     for (sent, says) in [
-        (frame(1, 2 << 24 | 16, 1 << 32 | 2, 256 << 10), "same version and settings"),
-        (frame(1, 1 << 24 | 17, 1 << 32 | 2, 256 << 10), "same version and settings"),
+        (frame(1, 1 << 24 | 16, 1 << 32 | 2, 256 << 10), "same version and settings"),
+        (frame(1, 2 << 24 | 17, 1 << 32 | 2, 256 << 10), "same version and settings"),
         (frame(9, 0, 0, 0), "Hello"),
         (b"GET / HTTP/1.1\r\nHost: stepccl\r\n\r\n".to_vec(), "unknown kind"),
         ([&ok[..], &ok].concat(), "a second hello"),
@@ -72,7 +80,12 @@ fn every_lie_is_named() {
         ([&ok[..], &frame(7, 3, 0, 0)].concat(), "fields that it does not have"),
         ([&ok[..], &frame(8, 0, 0, 8)].concat(), "a will while it does not leave"),
         ([&ok[..], &frame(11, 0, 5, 1 << 30)].concat(), "a post of 1073741824 bytes"),
-        ([&ok[..], &frame(12, 0, 0, 0)].concat(), "unknown kind 12"),
+        (
+            [&ok[..], &frame(12, 0, 1 << 30, 0)].concat(),
+            "kind 12 with fields that it does not have",
+        ),
+        ([&ok[..], &reason(b"one"), &reason(b"two")].concat(), "a reason of a failure"),
+        ([&ok[..], &frame(13, 0, 0, 0)].concat(), "unknown kind 13"),
         (ok, "it closed"),
     ] {
         let (mut engine, mut peer) = engine();
@@ -84,6 +97,40 @@ fn every_lie_is_named() {
         assert!(why.contains(says), "{says:?} is missing: {why}");
         assert_eq!(engine.flag(0, 0), Ok(0));
     }
+}
+
+/// Why a connection ended is not what a peer said of its failure, whatever comes after.
+#[test]
+fn the_reason_of_a_failure_is_cleaned_and_apart_from_the_connection() {
+    let failed = frame(7, 2, 1, 0);
+    let lie = frame(13, 0, 0, 0);
+    let hostile = reason(b"\xff\x1b[2J\nrank 0 is to blame\0");
+    for (sent, expected) in [
+        ([&hostile[..], &failed, &lie].concat(), Some("\u{fffd} [2J rank 0 is to blame")),
+        ([&failed[..], &lie].concat(), None),
+        ([&failed[..], &reason(b"late")].concat(), None),
+        ([&reason(b" \n"), &failed[..], &lie].concat(), None),
+    ] {
+        let (mut engine, mut peer) = engine();
+        peer.write_all(&[&hello()[..], &sent].concat()).unwrap();
+        // The lie ends the connection; nothing more comes.
+        peer.set_read_timeout(Some(LONG)).unwrap();
+        drop(peer.read_to_end(&mut Vec::new()));
+        let mut lost = Vec::new();
+        engine.lost_peers(&mut lost);
+        let state = RankState::Failed { culprit: 1 };
+        assert_eq!(lost, [LostPeer { rank: 1, pid: 4242, state }]);
+        assert_eq!(engine.why_lost(1).as_deref(), expected);
+    }
+}
+
+#[test]
+fn half_a_reason_is_none() {
+    let (mut engine, mut peer) = engine();
+    let sent = [hello(), reason(b"a failure")].concat();
+    peer.write_all(&sent[..sent.len() - 1]).unwrap();
+    peer.shutdown(std::net::Shutdown::Write).unwrap();
+    assert_eq!(given_up(&mut engine), "it closed");
 }
 
 #[test]
@@ -121,7 +168,7 @@ proptest! {
     #[test]
     fn frames_of_any_content_do_no_harm(
         frames in prop::collection::vec(
-            (0u32..13, prop_oneof![0u32..4, any::<u32>()],
+            (0u32..14, prop_oneof![0u32..4, any::<u32>()],
              prop_oneof![0u64..64, any::<u64>()], prop_oneof![0u64..64, any::<u64>()]),
             0..30,
         ),

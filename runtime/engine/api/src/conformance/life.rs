@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::{Engine, RankState};
+use crate::{Engine, REASON_BYTES, RankState};
 
 use super::drive::PATIENCE;
 
@@ -22,6 +22,32 @@ pub fn announcements(mut engines: Vec<Box<dyn Engine>>) {
     assert_eq!(lost(&mut **failing), [], "a rank is no peer of itself");
     for other in others {
         expect(&mut **other, &[(0, state)]);
+        assert_eq!(other.why_lost(0), None, "nothing was explained");
+    }
+}
+
+/// Who fails says why, in one line that is cut: all others can read it, also when that rank is gone.
+///
+/// # Panics
+///
+/// Where an engine does not conform.
+pub fn explanations(mut engines: Vec<Box<dyn Engine>>) {
+    let reason = format!("a key\nwas pressed{}", "!".repeat(4 * REASON_BYTES));
+    let state = RankState::Failed { culprit: 0 };
+    let mut failing = engines.remove(0);
+    failing.explain(&reason);
+    for other in &engines {
+        assert_eq!(other.why_lost(0), None, "it has not failed yet");
+    }
+    failing.announce(state);
+    // What comes later is not the reason.
+    failing.explain("too late");
+    drop(failing);
+    for other in &mut engines {
+        expect(&mut **other, &[(0, state)]);
+        let why = other.why_lost(0).unwrap_or_default();
+        assert!(why.starts_with("a key was pressed!!!"), "{why}");
+        assert_eq!(why.len(), REASON_BYTES);
     }
 }
 
