@@ -6,12 +6,6 @@ driver_packages=$root/scripts/requirements/driver.txt
 # A root of Debian 13: its compilers made its kernel, and the module must come from the same ones.
 driver_root=$cache/driver-root-$(hash_of "$driver_packages" "$root/scripts/setup-driver")
 
-# skip REASON: say it in a line that a summary can count, and end without an error.
-skip() {
-    say "SKIPPED: $*"
-    exit 0
-}
-
 # in_root COMMAND...: run it in the Debian root, with /proc, /dev and /sys of this machine, the
 # repository at /repository (read-only) and $driver_build at /build. Nothing stays mounted.
 in_root() {
@@ -39,8 +33,13 @@ driver_root_possible() {
         { say "no keys of Debian's archive; install debian-archive-keyring"; return 1; }
     local as_user=()
     [ "$(id -u)" = 0 ] || as_user=(--map-root-user)
-    unshare --mount --propagation private "${as_user[@]}" true 2>/dev/null ||
-        { say "no right to make a mount namespace"; return 1; }
+    # What in_root does; some containers allow the first and not the rest.
+    unshare --mount --propagation private "${as_user[@]}" sh -c 'mount --rbind /proc /proc && chroot / true' 2>/dev/null ||
+        { say "no right to mount and to change the root"; return 1; }
+    local free
+    mkdir -p "$cache"
+    free=$(df --output=avail -B1G "$cache" | tail -n 1)
+    ((free >= 6)) || { say "$cache has $free GiB free, 6 are needed"; return 1; }
 }
 
 driver_build=${driver_build:-$target/driver}

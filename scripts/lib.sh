@@ -78,27 +78,44 @@ nightly_with() {
     return 1
 }
 
-# step NAME COMMAND...: run one step with a header and its time; count it as passed or failed.
-passed=0 failed=0 failed_steps=()
-step() {
-    local name=$1 start=$SECONDS
-    shift
-    say "== $name"
-    if "$@"; then
-        passed=$((passed + 1))
-        say "-- $name: ok, $(elapsed "$start")"
-    else
-        failed=$((failed + 1)) failed_steps+=("$name")
-        say "-- $name: FAILED, $(elapsed "$start")"
-    fi
+# skip REASON: end a script that this machine cannot run, with a status that is neither success nor
+# failure; whoever calls it by `step` counts it as skipped.
+skipped_status=75
+skip() {
+    say "SKIPPED: $*"
+    exit "$skipped_status"
 }
 
-# summary: the closing line; fails if a step failed.
+# step NAME COMMAND...: run one step with a header and its time; count how it ended.
+passed=0 failed_steps=() skipped_steps=()
+step() {
+    local name=$1 start=$SECONDS status=0
+    shift
+    say "== $name"
+    "$@" || status=$?
+    case $status in
+    0)
+        passed=$((passed + 1))
+        say "-- $name: ok, $(elapsed "$start")"
+        ;;
+    "$skipped_status")
+        skipped_steps+=("$name")
+        say "-- $name: SKIPPED for the reason above, $(elapsed "$start")"
+        ;;
+    *)
+        failed_steps+=("$name")
+        say "-- $name: FAILED, $(elapsed "$start")"
+        ;;
+    esac
+}
+
+# summary: the closing lines; fails if a step failed.
 summary() {
     say
     local name
+    for name in "${skipped_steps[@]}"; do say "skipped: $name"; done
     for name in "${failed_steps[@]}"; do say "failed: $name"; done
     say "total time $(elapsed 0)"
-    say "$passed passed, $failed failed"
-    ((failed == 0))
+    say "$passed passed, ${#failed_steps[@]} failed, ${#skipped_steps[@]} skipped"
+    ((${#failed_steps[@]} == 0))
 }
