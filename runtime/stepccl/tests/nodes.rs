@@ -2,14 +2,18 @@
 //!
 //! The test starts this very binary again in the namespaces; the child runs `child` alone.
 
+#[path = "common/footprint.rs"]
+#[expect(dead_code, reason = "these ranks are alone in their processes anyway")]
+mod footprint;
 #[path = "common/nodes.rs"]
 mod nodes;
 
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use footprint::Footprint;
 use nodes::{Nodes, Process, skip};
-use stepccl::{Communicator, Config, Error, FileStore, LossReason, ReduceOp};
+use stepccl::{Communicator, Config, Error, FileStore, LossReason, MemoryStore, ReduceOp};
 
 const ROLE: &str = "STEPCCL_TEST_ROLE";
 const RANKS: &str = "STEPCCL_TEST_RANKS";
@@ -93,10 +97,15 @@ fn child() {
         }
         "leave" => leave(&connect(&config).unwrap(), world),
         "mourn" => {
+            // What is made once a process is there before.
+            drop(Communicator::new(&MemoryStore::new(), "alone.0", 0, 1, &config).unwrap());
+            let before = Footprint::now();
             let comm = connect(&config).unwrap();
             work(&comm, world);
             std::fs::write(Path::new(&directory).join(format!("{STARTED}{rank}")), b"").unwrap();
             mourn(&comm, rank);
+            drop(comm);
+            before.assert_restored("the loss of another node");
         }
         "abort" => {
             let comm = connect(&config).unwrap();
