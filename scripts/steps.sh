@@ -12,7 +12,7 @@ check_steps() {
 loom() {
     # Its own target folder, or the flag would rebuild everything each time.
     RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=$target/loom \
-        cargo test --quiet --locked --release -p stepccl-device --test loom
+        cargo test --quiet --locked --release -p stepccl-device -p stepccl-flight --test loom
 }
 
 large_plans() {

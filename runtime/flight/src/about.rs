@@ -1,6 +1,9 @@
 //! What the header of a record says, when it is made.
 
-use crate::layout::{TABLES, WORD_BYTES};
+use nix::unistd::{Pid, Uid};
+
+use crate::layout::{self, RECORD_BYTES, TABLES, WORD_BYTES, header, pair};
+use crate::{AtomicWords, ClockKind, Moment, State};
 
 /// Whose record it is.
 #[derive(Clone, Debug)]
@@ -35,6 +38,48 @@ pub struct Vocabulary<'a> {
     pub paths: Vec<&'a str>,
     /// Counters of the engine.
     pub counters: Vec<&'a str>,
+}
+
+impl About<'_> {
+    /// Write the header of a ring of `records` records.
+    pub(crate) fn write(&self, to: impl AtomicWords, records: usize, clock: ClockKind) {
+        put(to, layout::NAME_AT, &padded::<{ layout::NAME_BYTES }>(self.communicator));
+        put(to, layout::HOST_AT, &padded::<{ layout::HOST_BYTES }>(&host_name()));
+        put(to, layout::ENGINE_AT, &padded::<{ layout::ENGINE_BYTES }>(self.engine));
+        put(to, layout::WORDS_AT, &self.vocabulary.encode());
+        let made = Moment::now(clock);
+        let process = pair(Pid::this().as_raw().cast_unsigned(), Uid::effective().as_raw());
+        let values = [
+            (header::FORMAT, pair(0, RECORD_BYTES as u32)),
+            (header::RECORDS, records as u64),
+            (header::PROCESS, process),
+            (header::RANK, pair(self.rank, self.ranks)),
+            (header::JOB, self.job),
+            (header::CLOCK, clock.number()),
+            (header::TICKS, made.ticks),
+            (header::MONOTONIC, made.monotonic_ns),
+            (header::REALTIME, made.realtime_ns),
+            (header::STATE, pair(State::Open.number(), layout::NO_RANK)),
+        ];
+        for (at, value) in values {
+            to.store_relaxed(at, value);
+        }
+        // Readers look at it first: with it, the header is whole.
+        to.store_release(header::MAGIC, layout::MAGIC);
+    }
+}
+
+/// Write whole words of text from byte `at` on.
+fn put(to: impl AtomicWords, at: usize, text: &[u8]) {
+    for (word, bytes) in text.as_chunks::<8>().0.iter().enumerate() {
+        to.store_relaxed(at / 8 + word, u64::from_ne_bytes(*bytes));
+    }
+}
+
+fn host_name() -> String {
+    nix::sys::utsname::uname()
+        .map(|names| names.nodename().to_string_lossy().into_owned())
+        .unwrap_or_default()
 }
 
 impl Vocabulary<'_> {

@@ -120,6 +120,11 @@ pub const DETAILS: u8 = 1;
 /// Flag of a record: the ranks waited for are valid.
 pub const AWAITS: u8 = 2;
 
+/// A word of two halves, the low one first.
+pub(crate) const fn pair(low: u32, high: u32) -> u64 {
+    low as u64 | (high as u64) << 32
+}
+
 /// Offset of record `at`.
 #[must_use]
 pub const fn record_at(at: usize) -> usize {
@@ -143,4 +148,7 @@ const _: () = {
     assert!((header::COUNTERS + COUNTERS) * 8 <= NAME_AT);
     assert!(NAME_AT + NAME_BYTES <= HOST_AT && HOST_AT + HOST_BYTES <= ENGINE_AT);
     assert!(ENGINE_AT + ENGINE_BYTES <= WORDS_AT);
+    // They are written word by word.
+    assert!((NAME_AT | NAME_BYTES | HOST_AT | HOST_BYTES).is_multiple_of(8));
+    assert!((ENGINE_AT | ENGINE_BYTES | WORDS_AT | WORD_BYTES).is_multiple_of(8));
 };

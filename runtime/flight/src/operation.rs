@@ -56,13 +56,18 @@ pub struct Details {
 }
 
 impl Operation {
-    /// From a copy of a record, and copies of its first word made before and after that copy.
+    /// From a copy of a record, its first word before that, and a second copy made behind it.
     /// None where the place was never used or changed meanwhile.
     #[must_use]
-    pub fn parse(bytes: &[u8; RECORD_BYTES], before: u64, after: u64) -> Option<Self> {
-        let word = |at: usize| word(bytes, at);
+    pub fn parse(
+        before: u64,
+        copy: &[u8; RECORD_BYTES],
+        after: &[u8; RECORD_BYTES],
+    ) -> Option<Self> {
+        let (later, word) = (|at: usize| word(after, at), |at: usize| word(copy, at));
         let Stamp { sequence, phase } = Stamp::parse(before)?;
-        if before != after || word(record::STAMP) != before || phase == Phase::Writing {
+        let held = [word(record::STAMP), later(record::STAMP)] == [before; 2];
+        if !held || phase == Phase::Writing {
             return None;
         }
         let [kind, dtype, op, path, algorithm, flags, low, high] = word(record::WHAT).to_le_bytes();
@@ -81,7 +86,10 @@ impl Operation {
             None => None,
         };
         let (first, ranks) = parts(word(record::AWAITED));
-        let awaits = flags & layout::AWAITS != 0 && phase == Phase::Running && ranks > 0;
+        // The flag may be set between the stamps: only what is read behind it is as new.
+        let is_current = word(record::AWAITED) == later(record::AWAITED);
+        let awaits =
+            flags & layout::AWAITS != 0 && is_current && phase == Phase::Running && ranks > 0;
         Some(Self {
             sequence,
             phase,

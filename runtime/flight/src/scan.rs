@@ -112,7 +112,8 @@ fn read(path: &Path) -> Option<Result<Snapshot, FormatError>> {
     let own = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&handle));
     let file = File::open(own).ok()?;
     let length = usize::try_from(facts.len()).unwrap_or(usize::MAX);
-    let take = || Snapshot::take(length, |at, bytes| file.read_exact_at(bytes, at as u64).is_ok());
+    let read = |at, bytes: &mut [u8]| file.read_exact_at(bytes, at as u64).is_ok();
+    let take = || Snapshot::take(length, read);
     let snapshot = take();
     if snapshot.as_ref().is_ok_and(Snapshot::is_young) {
         std::thread::sleep(YOUNG);

@@ -1,8 +1,8 @@
 //! A record at one moment.
 
 use crate::header::{Header, word};
-use crate::layout::{self, HEADER_BYTES, RECORD_BYTES};
-use crate::{FormatError, Moment, Operation, Timeline};
+use crate::layout::{self, HEADER_BYTES, RECORD_BYTES, record};
+use crate::{FormatError, Moment, Operation, Source, Timeline};
 
 /// Records read together.
 const CHUNK: usize = 64;
@@ -19,19 +19,21 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// Copy a record of `length` bytes by `read`, which fills all of the bytes with those from an
-    /// offset on, or says false. The writer goes on meanwhile.
+    /// Copy a record of `length` bytes from `source`. The writer goes on meanwhile.
     ///
     /// # Errors
     ///
     /// [`FormatError`].
-    pub fn take(
-        length: usize,
-        mut read: impl FnMut(usize, &mut [u8]) -> bool,
-    ) -> Result<Self, FormatError> {
+    pub fn take(length: usize, mut source: impl Source) -> Result<Self, FormatError> {
         let mut bytes = vec![0; HEADER_BYTES];
-        if length < HEADER_BYTES || !read(0, &mut bytes) {
+        let (magic, rest) = bytes.split_at_mut(8);
+        if length < HEADER_BYTES || !source.read(0, magic) {
             return Err(FormatError::Read { at: 0 });
+        }
+        // It is written last: where it is there, the rest is whole.
+        source.fence();
+        if !source.read(magic.len(), rest) {
+            return Err(FormatError::Read { at: magic.len() });
         }
         let header = Header::parse(&bytes, length as u64)?;
         let mut operations = Vec::new();
@@ -43,10 +45,10 @@ impl Snapshot {
             let bytes = CHUNK.min(all - first) * RECORD_BYTES;
             let at = layout::record_at(first);
             for copy in &mut copies {
-                std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
-                if !read(at, &mut copy[..bytes]) {
+                if !source.read(at, &mut copy[..bytes]) {
                     return Err(FormatError::Read { at });
                 }
+                source.fence();
             }
             let [before, copy, after] = copies.each_ref().map(|copy| &copy[..bytes]);
             operations.extend(chunk(before, copy, after));
@@ -83,6 +85,6 @@ fn chunk<'a>(
 ) -> impl Iterator<Item = Operation> + 'a {
     let records = |bytes: &'a [u8]| bytes.as_chunks::<RECORD_BYTES>().0.iter();
     records(before).zip(records(copy)).zip(records(after)).filter_map(|((before, copy), after)| {
-        Operation::parse(copy, word(before, 0), word(after, 0))
+        Operation::parse(word(before, record::STAMP), copy, after)
     })
 }

@@ -1,4 +1,5 @@
 //! What is written is what is read, however the ring turns.
+#![cfg(not(loom))]
 
 use proptest::prelude::*;
 use stepccl_flight::{About, Called, Phase, Recorder, Started, State, Vocabulary, layout};
