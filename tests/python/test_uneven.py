@@ -3,6 +3,7 @@
 import pytest
 import torch
 import torch.distributed as dist
+from ranks import say, wait_for
 from reference import block
 
 
@@ -59,23 +60,55 @@ def test_receive_from_any_source(world):
     world(3).run(any_source)
 
 
-def to_one_rank(rank, size):
-    """gather and scatter take blocks of one length, as gloo; the root says so, and the others hear of it."""
+def refused(call):
+    """Class and text of the error of a call, or of the barrier after it: who only sends may be done."""
     import stepccl
 
-    with pytest.raises(stepccl.NotSupportedError, match=r"gather: tensors of \[3, 4\] elements.*3;"):
-        dist.gather(torch.ones(3), [torch.empty(3), torch.empty(4)], dst=rank)
-    with pytest.raises(stepccl.NotSupportedError, match=r"scatter: tensors of \[3, 4\] elements.*3;"):
-        dist.scatter(torch.ones(3), [torch.empty(3), torch.empty(4)], src=rank)
-    dist.barrier()
-    if rank == 0:
-        with pytest.raises(stepccl.NotSupportedError, match="gather"):
-            dist.gather(torch.ones(3), [torch.empty(3), torch.empty(4)])
-    else:
-        dist.gather(torch.ones(4))
-    with pytest.raises(stepccl.Error, match="rank 0 called barrier; rank 1 called gather of 4"):
+    with pytest.raises(stepccl.Error) as caught:
+        call()
         dist.barrier()
+    return type(caught.value).__name__, str(caught.value)
 
 
-def test_uneven_blocks_of_one_rank_are_refused(own_world):
-    own_world(2).run(to_one_rank)
+def at_root(rank, size, what, counts, own, root, asynchronous):
+    """The root has a list of `counts` elements, each rank a tensor of `own` ones."""
+    listed = [torch.ones(count) for count in counts] if rank == root else None
+    mine = torch.ones(own[rank])
+
+    def call():
+        work = getattr(dist, what)(mine, listed, root, async_op=asynchronous)
+        if asynchronous:
+            work.wait()
+
+    name, text = refused(call)
+    # The root does nothing more until all others have their error.
+    say(f"refused {rank}")
+    wait_for(*(f"refused {r}" for r in range(size)))
+    with pytest.raises(RuntimeError, match="earlier error"):
+        dist.barrier()
+    return name, text
+
+
+@pytest.mark.parametrize("scale", [1, 100_000])
+@pytest.mark.parametrize("what", ["gather", "scatter"])
+def test_an_uneven_list_of_the_root_is_refused_on_every_rank(own_world, what, scale):
+    counts, root, asynchronous = [3 * scale, 3 * scale, 4 * scale], 1, scale > 1
+    told = own_world(3).run(at_root, what, counts, [3 * scale] * 3, root, asynchronous)
+    for rank, (name, text) in enumerate(told):
+        assert f"{what}: tensors that differ in length" in text, text
+        if rank == root:
+            assert name == "NotSupportedError" and str(counts) in text, (name, text)
+        else:
+            assert name == "PeerLostError" and "lost rank 1" in text, (name, text)
+
+
+@pytest.mark.parametrize("scale", [1, 100_000])
+@pytest.mark.parametrize("what", ["gather", "scatter"])
+def test_uneven_blocks_of_one_rank_are_refused_on_every_rank(own_world, what, scale):
+    """As well, the others may find out first that they differ from one another."""
+    counts, root, asynchronous = [count * scale for count in (1, 2, 3)], 1, scale > 1
+    told = own_world(3).run(at_root, what, counts, counts, root, asynchronous)
+    assert told[root][0] == "NotSupportedError" and str(counts) in told[root][1], told[root]
+    for name, text in told[:root] + told[root + 1 :]:
+        differ = f"rank 0 called {what} of {counts[0]} float with root 1" in text
+        assert differ or f"{what}: tensors that differ in length" in text, (name, text)

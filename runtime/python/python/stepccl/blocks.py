@@ -56,9 +56,10 @@ def even_blocks(what: str, blocks: Sequence[Tensor], size: int, like: Tensor) ->
     """
     if not same_blocks(what, blocks, size, like):
         raise NotSupportedError(
-            f"{what}: tensors of {[block.numel() for block in blocks]} elements, the other side "
-            f"{like.numel()}; uneven sizes are supported by all_gather, reduce_scatter and "
-            "all_to_all"
+            # Other ranks read the start of it.
+            f"{what}: tensors that differ in length; all_gather, reduce_scatter and all_to_all "
+            f"take those: {[block.numel() for block in blocks]} elements in the list, "
+            f"{like.numel()} on the other side"
         )
 
 

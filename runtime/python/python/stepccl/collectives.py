@@ -186,7 +186,7 @@ class Collectives(Messages):
         if self._rank == root:
             blocks.same_length("gather", outputs, inputs)
             results = list(outputs[0])
-            blocks.even_blocks("gather", results, self._size, part)
+            self._even_blocks("gather", results, part)
         elif any(len(out) for out in outputs):
             raise ValueError(f"gather: rank {self._rank} is not the root and must give no outputs")
         return self._start("gather", part.numel(), [part], results, opts, results, root)
@@ -199,10 +199,20 @@ class Collectives(Messages):
         if self._rank == root:
             blocks.same_length("scatter", outputs, inputs)
             send = list(inputs[0])
-            blocks.even_blocks("scatter", send, self._size, output)
+            self._even_blocks("scatter", send, output)
         elif any(len(part) for part in inputs):
             raise ValueError(f"scatter: rank {self._rank} is not the root and must give no inputs")
         return self._start("scatter", output.numel(), send, one, opts, one, root)
+
+    def _even_blocks(self, what: str, listed: Sequence[Tensor], like: Tensor) -> None:
+        """Check the root's list. Only the root can see that it is uneven, while the others have
+        started and would wait for it: they are told why it does not come.
+        """
+        try:
+            blocks.even_blocks(what, listed, self._size, like)
+        except NotSupportedError as error:
+            self._communicator.abort(str(error))
+            raise
 
     def all_to_all_single(
         self,
