@@ -63,5 +63,33 @@ new_guest() {
     cp "$driver_build/module/dma_engine.ko" "$programs/$2" "$guest/"
 }
 
+# guest_modules NAME...: modules of the guest's kernel, by their place below kernel/.
+guest_modules() {
+    local module
+    for module in "$@"; do
+        xz -dc "$driver_root/usr/lib/modules/$(cat "$driver_root/ready")/kernel/$module.ko.xz" >"$guest/${module##*/}.ko"
+    done
+}
+
+# with_model LOG COMMAND...: run a command while the I/OAT model listens on a socket below the build
+# folder, which the emulator sees as /build. Give QEMU "${model_options[@]}".
+model_options=(-device '{"driver":"vfio-user-pci","socket":{"type":"unix","path":"/build/ioat.socket"}}')
+with_model() {
+    local socket=$driver_build/ioat.socket log=$1 model status=0
+    shift
+    rm -f "$socket"
+    "$programs/ioat-model" "$socket" >"$log" 2>&1 &
+    model=$!
+    trap "kill $model 2>/dev/null || true" EXIT
+    for _ in $(seq 100); do
+        [ -S "$socket" ] && break
+        sleep 0.1
+    done
+    "$@" || status=$?
+    kill "$model" 2>/dev/null || true
+    wait "$model" 2>/dev/null || true
+    return "$status"
+}
+
 # pack_guest NAME INITRAMFS: the file system of a guest as /build/INITRAMFS.
 pack_guest() { in_root sh -c "cd '/build/$1' && find . | cpio --quiet -o -H newc >'/build/$2'"; }
