@@ -297,7 +297,7 @@ impl Flight {
         };
         match &self.report {
             // SAFETY: There until it is told, by the type invariant.
-            Report::Ring(ring) => unsafe { ring.as_ref() }.post(&completion),
+            Report::Ring(ring) => unsafe { ring.as_ref() }.post(&[completion]),
             // SAFETY: As above.
             Report::Waiter(waiter) => unsafe { waiter.as_ref() }.tell(completion),
         }

@@ -21,6 +21,7 @@ use crate::{
     parts::{
         chain::Chain,
         completions::Completions,
+        few::Few,
         setup::Plan,
         submissions::{Broken, Submissions},
     },
@@ -41,6 +42,12 @@ use kernel::{
     },
     time::msecs_to_jiffies,
 };
+
+/// Entries that are taken together, so that locks are taken and indices stored once.
+const BATCH: usize = 16;
+
+/// Bytes that the CPU moves before it posts what is complete.
+const BATCH_BYTES: u64 = 65536;
 
 /// Why a wait for completions is over.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -64,6 +71,10 @@ pub(crate) struct Facts {
 struct Takes {
     submissions: Submissions,
     chain: Chain,
+    /// Entries that were taken together.
+    batch: Few<SubmissionEntry, BATCH>,
+    /// Completions of the batch that are not posted.
+    over: Few<CompletionEntry, BATCH>,
 }
 
 /// The side that posts completions; may be taken in a callback of a channel.
@@ -105,6 +116,8 @@ impl Ring {
                 takes <- new_mutex!(Takes {
                     submissions: Submissions::new(plan.sq_entries),
                     chain: Chain::new(),
+                    batch: Few::new(),
+                    over: Few::new(),
                 }),
                 posts <- new_spinlock_irq!(Posts {
                     completions: Completions::new(plan.cq_entries),
@@ -138,28 +151,66 @@ impl Ring {
     fn submit_some(&self, context: &Context, limit: u32) -> Result<u32> {
         let mut takes = self.takes.lock();
         let mut taken = 0;
-        while taken < limit && self.entry_waits(&mut takes)? && self.reserve()? {
-            let entry = self.take(&mut takes).ok_or(EINVAL)?;
-            let succeeded = self.run_one(context, &entry, takes.chain.cancels());
-            takes.chain.end(entry.flags & flags::LINK != 0, succeeded);
-            taken += 1;
-            if taken % 64 == 0 {
-                dma_engine_cond_resched();
-                if kernel::current!().signal_pending() {
-                    break;
-                }
+        while taken < limit && self.entry_waits(&mut takes)? {
+            let wanted = takes.submissions.waiting().min(limit - taken).min(BATCH as u32);
+            let count = self.reserve(wanted)?;
+            if count == 0 {
+                break;
+            }
+            self.take(&mut takes, count);
+            self.run_batch(context, &mut takes);
+            taken += count;
+            dma_engine_cond_resched();
+            if kernel::current!().signal_pending() {
+                break;
             }
         }
         Ok(taken)
     }
 
-    /// Start an entry, and end it where order asks for that; false where it is known to have failed.
-    fn run_one(&self, context: &Context, entry: &SubmissionEntry, cancelled: bool) -> bool {
+    /// Start the entries that were taken. Completions of those that are over at once are posted
+    /// together, but not after something that takes time.
+    fn run_batch(&self, context: &Context, takes: &mut Takes) {
+        let Takes { batch, over, chain, .. } = takes;
+        let batch = batch.as_slice();
+        let mut bytes = 0;
+        for (index, entry) in batch.iter().enumerate() {
+            let waits = entry.flags & (flags::DRAIN | flags::LINK) != 0
+                || entry.desc.opcode == opcode::FENCE;
+            if waits || bytes >= BATCH_BYTES {
+                self.post(over.as_slice());
+                over.clear();
+                bytes = 0;
+            }
+            let not_begun = (batch.len() - index) as u32;
+            let succeeded = match self.start(context, entry, chain.cancels(), not_begun) {
+                Started::Over(completion) => {
+                    over.push(completion);
+                    bytes += completion.outcome().map_or(0, u64::from);
+                    completion.outcome().is_ok()
+                }
+                Started::Flying => true,
+            };
+            chain.end(entry.flags & flags::LINK != 0, succeeded);
+        }
+        self.post(over.as_slice());
+        over.clear();
+    }
+
+    /// Start an entry, and end it where order asks for that. So many entries of its batch, itself
+    /// among them, are not begun.
+    fn start(
+        &self,
+        context: &Context,
+        entry: &SubmissionEntry,
+        cancelled: bool,
+        not_begun: u32,
+    ) -> Started {
         if entry.flags & flags::DRAIN != 0 || entry.desc.opcode == opcode::FENCE {
             context.channels.issue();
-            self.wait_for_earlier();
+            self.wait_for_earlier(not_begun);
         }
-        let started = if cancelled {
+        if cancelled {
             Started::Over(CompletionEntry::failed(entry.user_data, ECANCELED))
         } else if entry.flags & flags::LINK != 0 {
             // Whether the next one starts depends on it.
@@ -167,20 +218,13 @@ impl Ring {
         } else {
             // SAFETY: `quiesce` keeps the ring until everything in flight has posted.
             unsafe { copy::start(context, entry, Report::Ring(NonNull::from(self))) }
-        };
-        match started {
-            Started::Over(completion) => {
-                self.post(&completion);
-                completion.outcome().is_ok()
-            }
-            Started::Flying => true,
         }
     }
 
-    /// Wait until nothing but the entry just taken is in flight.
-    fn wait_for_earlier(&self) {
+    /// Wait until nothing but the entries not begun is left of those that were taken.
+    fn wait_for_earlier(&self, not_begun: u32) {
         let mut posts = self.posts.lock();
-        while posts.completions.reserved() > 1 {
+        while posts.completions.reserved() > not_begun {
             self.changed.wait(&mut posts);
         }
     }
@@ -198,19 +242,22 @@ impl Ring {
         }
     }
 
-    /// Set a completion slot aside; false where none is free, or too much is in flight.
-    fn reserve(&self) -> Result<bool> {
+    /// Set up to `wanted` completion slots aside; 0 where none is free, or too much is in flight.
+    fn reserve(&self, wanted: u32) -> Result<u32> {
         let mut posts = self.posts.lock();
         if posts.flags & sq_flags::FAILED != 0 {
             return Err(ring_failed());
         }
-        if posts.completions.reserved() >= limits::MAX_IN_FLIGHT {
-            return Ok(false);
+        let allowed = limits::MAX_IN_FLIGHT.saturating_sub(posts.completions.reserved());
+        let wanted = wanted.min(allowed);
+        if wanted == 0 {
+            return Ok(0);
         }
-        if posts.completions.room() == 0 {
+        if posts.completions.room() < wanted {
             self.see_head(&mut posts)?;
         }
-        let full = posts.completions.reserve(1) == 0;
+        let count = posts.completions.reserve(wanted);
+        let full = count == 0;
         if full != (posts.flags & sq_flags::CQ_FULL != 0) {
             if full {
                 posts.stalls = posts.stalls.wrapping_add(1);
@@ -219,32 +266,39 @@ impl Ring {
             let flags = posts.flags ^ sq_flags::CQ_FULL;
             self.set_flags(&mut posts, flags);
         }
-        Ok(!full)
+        Ok(count)
     }
 
-    fn take(&self, takes: &mut Takes) -> Option<SubmissionEntry> {
-        let slot = takes.submissions.take()?;
-        let offset =
-            self.plan.offsets.sq_entries as usize + slot as usize * size_of::<SubmissionEntry>();
-        // The only look at the entry: whoever checks it checks this copy.
-        let entry = SubmissionEntry::from_words(self.shared.read(offset));
+    /// Copy `count` entries that wait, and free their slots.
+    fn take(&self, takes: &mut Takes, count: u32) {
+        takes.batch.clear();
+        for _ in 0..count {
+            let Some(slot) = takes.submissions.take() else { break };
+            let offset = self.plan.offsets.sq_entries as usize
+                + slot as usize * size_of::<SubmissionEntry>();
+            // The only look at the entry: whoever checks it checks this copy.
+            let entry = SubmissionEntry::from_words(self.shared.read(offset));
+            takes.batch.push(entry);
+        }
         let head = takes.submissions.head();
         self.head.store(head, Relaxed);
-        // Release: the entry is copied before its slot is free.
+        // Release: the entries are copied before their slots are free.
         self.shared.word(self.plan.offsets.sq_head).store(head, Release);
-        Some(entry)
     }
 
-    /// Post the completion of an entry that was taken. Does not sleep.
-    pub(crate) fn post(&self, completion: &CompletionEntry) {
-        let mut posts = self.posts.lock();
-        let Some(slot) = posts.completions.post() else {
+    /// Post completions of entries that were taken. Does not sleep.
+    pub(crate) fn post(&self, completions: &[CompletionEntry]) {
+        if completions.is_empty() {
             return;
-        };
-        let offset =
-            self.plan.offsets.cq_entries as usize + slot as usize * size_of::<CompletionEntry>();
-        self.shared.write(offset, completion.to_words());
-        // Release: the completion is written before the tail that covers it.
+        }
+        let mut posts = self.posts.lock();
+        for completion in completions {
+            let Some(slot) = posts.completions.post() else { break };
+            let offset = self.plan.offsets.cq_entries as usize
+                + slot as usize * size_of::<CompletionEntry>();
+            self.shared.write(offset, completion.to_words());
+        }
+        // Release: the completions are written before the tail that covers them.
         let tail = posts.completions.tail();
         self.shared.word(self.plan.offsets.cq_tail).store(tail, Release);
         self.notify(&posts);

@@ -46,10 +46,12 @@ impl Shared {
         unsafe { Atomic::from_ptr(self.base.as_ptr().add(offset).cast()) }
     }
 
-    fn long(&self, offset: usize) -> &Atomic<u64> {
-        let offset = self.inside(offset, 8);
-        // SAFETY: As in `word`.
-        unsafe { Atomic::from_ptr(self.base.as_ptr().add(offset).cast()) }
+    /// Words of 8 bytes at an offset that is a multiple of their size; the first ones where they
+    /// are not inside.
+    fn longs<const WORDS: usize>(&self, offset: usize) -> &[Atomic<u64>; WORDS] {
+        let offset = self.inside(offset, WORDS * 8);
+        // SAFETY: As in `word`; the layout is that of as many `u64`.
+        unsafe { &*self.base.as_ptr().add(offset).cast() }
     }
 
     fn inside(&self, offset: usize, bytes: usize) -> usize {
@@ -59,13 +61,13 @@ impl Shared {
 
     /// Copy words of 8 bytes out, each once.
     pub(crate) fn read<const WORDS: usize>(&self, offset: usize) -> [u64; WORDS] {
-        core::array::from_fn(|index| self.long(offset + index * 8).load(Relaxed))
+        self.longs(offset).each_ref().map(|word| word.load(Relaxed))
     }
 
     /// Copy words of 8 bytes in.
     pub(crate) fn write<const WORDS: usize>(&self, offset: usize, words: [u64; WORDS]) {
-        for (index, word) in words.into_iter().enumerate() {
-            self.long(offset + index * 8).store(word, Relaxed);
+        for (place, word) in self.longs::<WORDS>(offset).iter().zip(words) {
+            place.store(word, Relaxed);
         }
     }
 

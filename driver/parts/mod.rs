@@ -9,6 +9,7 @@ pub mod arguments;
 pub mod chain;
 pub mod completions;
 pub mod errno;
+pub mod few;
 pub mod path;
 pub mod pattern;
 pub mod pieces;

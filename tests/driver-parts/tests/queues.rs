@@ -1,6 +1,7 @@
 //! Both queues against a caller that is honest and one that is not.
 
 use driver_parts::parts::completions::Completions;
+use driver_parts::parts::few::Few;
 use driver_parts::parts::submissions::Submissions;
 use proptest::prelude::*;
 
@@ -33,6 +34,17 @@ fn heads_that_cannot_be_are_refused() {
     assert_eq!((queue.room(), queue.ready(), queue.reserved()), (2, 0, 2));
     queue.give_back(1);
     assert_eq!((queue.post(), queue.post()), (Some(2), None), "no slot without a reservation");
+}
+
+#[test]
+fn a_few_things_keep_their_order_and_their_number() {
+    let mut few = Few::<u32, 2>::new();
+    assert_eq!(few.as_slice(), []);
+    assert!(few.push(7) && few.push(8) && !few.push(9), "there are two places");
+    assert_eq!(few.as_slice(), [7, 8]);
+    few.clear();
+    assert!(few.push(5));
+    assert_eq!(few.as_slice(), [5]);
 }
 
 proptest! {

@@ -160,7 +160,8 @@ pub(super) fn ordered() {
     let mut after = scene.copy(2, 8192, 16384, 4096);
     after.desc.flags = desc_flags::CPU;
     after.flags = flags::DRAIN;
-    run(&mut client, &[late, other, after]);
+    // What is behind it in its batch must not be waited for.
+    run(&mut client, &[late, other, after, no_op(3), no_op(4)]);
     assert!(scene.read(16384, 4096) == scene.read(0, 4096));
 
     let mut linked = scene.copy(0, 0, 24576, 4096);
