@@ -12,7 +12,8 @@ check_steps() {
 loom() {
     # Its own target folder, or the flag would rebuild everything each time.
     RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=$target/loom \
-        cargo test --quiet --locked --release -p stepccl-device -p stepccl-flight --test loom
+        cargo test --quiet --locked --release --test loom \
+        -p stepccl-device -p stepccl-flight -p stepccl-engine-host
 }
 
 large_plans() {

@@ -4,19 +4,20 @@ mod beside;
 mod peers;
 
 use std::sync::Arc;
-use std::sync::atomic::{Ordering, fence};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use stepccl_engine::{
-    Address, Board, BoardShape, Capabilities, Combination, Completion, Count, Engine, EngineError,
-    Look, LostPeer, Meter, Operation, Part, PartMut, REASON_BYTES, RankState, Reason, RegionId,
-    Scale, Staging, Submission, UserMemory, Wake,
+    Address, Board, BoardShape, Capabilities, Combination, Completion, Engine, EngineError, Look,
+    LostPeer, Meter, Operation, Part, PartMut, REASON_BYTES, RankState, Reason, RegionId, Scale,
+    Staging, Submission, UserMemory, Wake,
 };
 use stepccl_memory::{MemoryError, Segment};
 use stepccl_plan::{DType, ReduceOp, Targets};
 
 use crate::channel::Channels;
 use crate::config::{HostConfig, PeerLink};
+use crate::giving_up;
 use crate::header;
 use crate::kernel;
 use crate::lane::Lane;
@@ -25,10 +26,10 @@ use crate::layout::{Layout, REASON, STATE};
 use crate::liveness::{self, Peer};
 use crate::post::Post;
 use crate::region::Registry;
+use crate::sleep;
 use crate::waker::HostWaker;
+use crate::words::LaneWords;
 use crate::{HostError, check};
-
-pub use beside::Asleep;
 
 /// Sources of a reduce whose pointers need no allocation.
 const FEW_SOURCES: usize = 16;
@@ -109,7 +110,7 @@ impl HostEngine {
         Ok(Self {
             channels: Channels::start(config.channels, registry.table(), own)?,
             waker: Arc::new(HostWaker::new(own.clone())),
-            seen_doorbell: own.doorbell().load(Ordering::Acquire),
+            seen_doorbell: own.doorbell(),
             config,
             layout,
             lanes,
@@ -208,16 +209,6 @@ impl HostEngine {
         Ok(Submission::Done)
     }
 
-    /// Ring the doorbell of `lane` if its rank sleeps. After a fence behind the store of a flag.
-    #[inline]
-    fn wake_sleeper(lane: &Lane, wakes: &Count) -> Result<(), EngineError> {
-        if lane.sleeping().load(Ordering::Relaxed) != 0 {
-            lane.ring().map_err(system)?;
-            wakes.add(1);
-        }
-        Ok(())
-    }
-
     /// Post of a rank, where `end` bytes of data fit into it.
     #[inline]
     fn post_of(
@@ -235,23 +226,17 @@ impl HostEngine {
             .ok_or(EngineError::NoPost { board, number, bytes: end, limit })
     }
 
-    /// Wake those of `to` who sleep. After a fence behind the store that they wait for.
+    /// Wake those of `to` who sleep, behind the store that they wait for.
+    #[inline]
     fn wake(&self, to: Targets) -> Result<(), EngineError> {
-        let wakes = &self.meter.wakes;
-        match to {
+        let lanes = match to {
             Targets::One(rank) => {
-                if let Some(lane) = self.lanes.get(rank as usize) {
-                    Self::wake_sleeper(lane, wakes)?;
-                }
+                self.lanes.get(rank as usize).map_or(&[][..], std::slice::from_ref)
             }
-            Targets::All => {
-                for lane in &self.lanes {
-                    // The own sleeping word is 0: this thread is awake.
-                    Self::wake_sleeper(lane, wakes)?;
-                }
-            }
-        }
-        Ok(())
+            // The own sleeping word is 0: this thread is awake.
+            Targets::All => &self.lanes,
+        };
+        sleep::wake_sleepers(self.own(), lanes, || self.meter.wakes.add(1)).map_err(system)
     }
 
     fn unknown_flag(&self, rank: u32, flag: u32) -> EngineError {
@@ -316,9 +301,6 @@ impl Engine for HostEngine {
         })?;
         // Everything this thread wrote before is visible to whoever sees the value.
         word.store(value, Ordering::Release);
-        // Pairs with the fence of a parking rank: either it sees the flag, or this thread sees it
-        // sleeping.
-        fence(Ordering::SeqCst);
         self.meter.signals.add(1);
         self.wake(to)
     }
@@ -355,9 +337,6 @@ impl Engine for HostEngine {
     }
 
     fn ring(&mut self, to: Targets) -> Result<(), EngineError> {
-        // Pairs with the fence of a parking rank: either it sees the post, or this thread sees it
-        // sleeping.
-        fence(Ordering::SeqCst);
         self.wake(to)
     }
 
@@ -476,7 +455,7 @@ impl Engine for HostEngine {
 
     fn why_lost(&self, rank: u32) -> Option<String> {
         let lane = self.lanes.get(rank as usize)?;
-        let state = header::decode_state(lane.state().load(Ordering::Acquire), rank);
+        let state = header::decode_state(lane.state(), rank);
         if !matches!(state, RankState::Failed { .. }) {
             return None;
         }
@@ -487,13 +466,10 @@ impl Engine for HostEngine {
 
     fn announce(&mut self, state: RankState) {
         self.state = state;
-        self.own().state().store(header::encode_state(state), Ordering::Release);
-        // A peer that reads this process's memory looks at the state after it: it must not see
-        // memory that is used for something else, and a state from before.
-        fence(Ordering::SeqCst);
+        giving_up::announce(self.own(), state);
         for peer in &self.peers {
             // A peer that the system will not wake finds the state when its own limit ends.
-            let _ = self.lanes[peer.rank as usize].nudge();
+            let _ = sleep::nudge(&self.lanes[peer.rank as usize]);
         }
     }
 

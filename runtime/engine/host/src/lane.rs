@@ -8,12 +8,14 @@ use std::fmt;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+use std::time::Duration;
 
 use stepccl_engine::Board;
 use stepccl_memory::{MemoryError, Segment, futex};
 
 use crate::layout::{DOORBELL, Layout, PUSHING, SLEEPING, STATE};
 use crate::post::Post;
+use crate::words::LaneWords;
 
 /// Mapped segment of one rank.
 #[derive(Clone)]
@@ -71,57 +73,76 @@ impl Lane {
         Some(unsafe { Post::at(self.base.add(offset)) })
     }
 
-    /// What became of the rank.
-    pub(crate) fn state(&self) -> &AtomicU64 {
-        // SAFETY:
-        // - The header lies before the flags, to the end of which `new` checked the segment.
-        // - The offset is a multiple of 8 from a page; every rank uses it as an atomic only.
-        unsafe { AtomicU64::from_ptr(self.base.add(STATE).as_ptr().cast()) }
-    }
-
-    /// 1 and the rank whose memory the rank of this lane writes, or is about to; 0: none.
-    pub(crate) fn pushing(&self) -> &AtomicU64 {
-        // SAFETY:
-        // - The header lies before the flags, to the end of which `new` checked the segment.
-        // - The offset is a multiple of 8 from a page; every rank uses it as an atomic only.
-        unsafe { AtomicU64::from_ptr(self.base.add(PUSHING).as_ptr().cast()) }
-    }
-
-    /// The futex word on which the rank sleeps.
-    pub(crate) fn doorbell(&self) -> &AtomicU32 {
-        // SAFETY:
-        // - The header lies before the flags, to the end of which `new` checked the segment.
-        // - The offset is a multiple of 4 from a page; every rank uses it as an atomic only.
-        unsafe { AtomicU32::from_ptr(self.base.add(DOORBELL).as_ptr().cast()) }
-    }
-
-    /// Not zero while the rank sleeps or is about to.
     #[inline]
-    pub(crate) fn sleeping(&self) -> &AtomicU32 {
+    fn word(&self, offset: usize) -> &AtomicU64 {
+        debug_assert!(matches!(offset, STATE | PUSHING));
         // SAFETY:
         // - The header lies before the flags, to the end of which `new` checked the segment.
-        // - The offset is a multiple of 4 from a page; every rank uses it as an atomic only.
-        unsafe { AtomicU32::from_ptr(self.base.add(SLEEPING).as_ptr().cast()) }
+        // - The offset is a multiple of 8 from a page; every rank uses the word as an atomic only.
+        unsafe { AtomicU64::from_ptr(self.base.add(offset).as_ptr().cast()) }
     }
 
-    /// Move the doorbell and wake the rank from its sleep.
-    #[cold]
-    pub(crate) fn ring(&self) -> Result<(), MemoryError> {
-        self.doorbell().fetch_add(1, Ordering::Release);
-        futex::wake(self.doorbell(), u32::MAX).map(drop)
+    #[inline]
+    fn half(&self, offset: usize) -> &AtomicU32 {
+        debug_assert!(matches!(offset, DOORBELL | SLEEPING));
+        // SAFETY:
+        // - The header lies before the flags, to the end of which `new` checked the segment.
+        // - The offset is a multiple of 4 from a page; every rank uses the word as an atomic only.
+        unsafe { AtomicU32::from_ptr(self.base.add(offset).as_ptr().cast()) }
+    }
+}
+
+impl LaneWords for Lane {
+    #[inline]
+    fn is_sleeping(&self) -> bool {
+        self.half(SLEEPING).load(Ordering::Relaxed) != 0
     }
 
-    /// Move the doorbell, so that a park in progress or to come returns; enter the kernel only if
-    /// the rank sleeps.
-    pub(crate) fn nudge(&self) -> Result<(), MemoryError> {
-        self.doorbell().fetch_add(1, Ordering::Release);
-        // Pairs with the fence of a parking rank: either it sees the doorbell moved, or this
-        // thread sees it sleeping.
+    #[inline]
+    fn set_sleeping(&self, sleeping: bool) {
+        self.half(SLEEPING).store(u32::from(sleeping), Ordering::Relaxed);
+    }
+
+    #[inline]
+    fn doorbell(&self) -> u32 {
+        self.half(DOORBELL).load(Ordering::Acquire)
+    }
+
+    fn move_doorbell(&self) {
+        self.half(DOORBELL).fetch_add(1, Ordering::Release);
+    }
+
+    fn wake(&self) -> Result<(), MemoryError> {
+        futex::wake(self.half(DOORBELL), u32::MAX).map(drop)
+    }
+
+    fn wait(&self, seen: u32, limit: Duration) -> Result<(), MemoryError> {
+        futex::wait(self.half(DOORBELL), seen, limit).map(drop)
+    }
+
+    fn state(&self) -> u64 {
+        self.word(STATE).load(Ordering::Acquire)
+    }
+
+    fn set_state(&self, state: u64) {
+        self.word(STATE).store(state, Ordering::Release);
+    }
+
+    fn pushing(&self) -> u64 {
+        self.word(PUSHING).load(Ordering::Acquire)
+    }
+
+    fn begin_push(&self, pushing: u64) {
+        self.word(PUSHING).store(pushing, Ordering::Relaxed);
+    }
+
+    fn end_push(&self) {
+        self.word(PUSHING).store(0, Ordering::Release);
+    }
+
+    #[inline]
+    fn fence(&self) {
         fence(Ordering::SeqCst);
-        if self.sleeping().load(Ordering::Relaxed) != 0 {
-            futex::wake(self.doorbell(), u32::MAX)?;
-        }
-        Ok(())
     }
 }
 

@@ -10,6 +10,7 @@ mod check;
 mod config;
 mod engine;
 mod error;
+mod giving_up;
 mod header;
 pub mod kernel;
 mod lane;
@@ -19,9 +20,20 @@ mod liveness;
 mod post;
 mod pull;
 mod region;
+mod sleep;
 mod waker;
+mod words;
 mod worker;
 
 pub use config::{DEFAULT_CHANNEL_MIN_BYTES, HostConfig, MAX_CHANNELS, MAX_RANKS, PeerLink};
-pub use engine::{Asleep, HostEngine};
+pub use engine::HostEngine;
 pub use error::HostError;
+pub use sleep::Asleep;
+
+/// What `tests/loom.rs` runs over the memory of the model checker.
+#[cfg(loom)]
+pub mod models {
+    pub use crate::giving_up::{announce, push, pushes, runs, was_readable};
+    pub use crate::sleep::{fall_asleep, nudge, sleep, wake_sleepers};
+    pub use crate::words::LaneWords;
+}

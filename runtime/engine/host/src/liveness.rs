@@ -1,7 +1,6 @@
 //! Who of the peers will not signal any more.
 
 use std::os::fd::{AsFd, FromRawFd, OwnedFd, RawFd};
-use std::sync::atomic::Ordering;
 
 use nix::errno::Errno;
 use nix::libc;
@@ -11,6 +10,7 @@ use stepccl_engine::{LostPeer, RankState};
 
 use crate::header::decode_state;
 use crate::lane::Lane;
+use crate::words::LaneWords;
 
 /// What is known of one peer besides its segment.
 #[derive(Debug)]
@@ -41,8 +41,7 @@ pub(crate) fn lost_peers(peers: &[Peer], lanes: &[Lane], lost: &mut Vec<LostPeer
     // Sockets first: what a process announced before it ended is in its segment afterwards.
     let ended = ended_sockets(peers);
     lost.extend(peers.iter().zip(ended).filter_map(|(peer, ended)| {
-        let word = lanes.get(peer.rank as usize)?.state().load(Ordering::Acquire);
-        let state = decode_state(word, peer.rank);
+        let state = decode_state(lanes.get(peer.rank as usize)?.state(), peer.rank);
         let gone = ended || state != RankState::Running;
         gone.then_some(LostPeer { rank: peer.rank, pid: peer.pid, state })
     }));

@@ -3,6 +3,7 @@
 use stepccl_engine::Wake;
 
 use crate::lane::Lane;
+use crate::sleep;
 
 /// Handle on the doorbell of one rank; keeps its segment mapped.
 #[derive(Debug)]
@@ -21,6 +22,6 @@ impl Wake for HostWaker {
     fn wake(&self) {
         // The doorbell has moved when this fails, so only a sleep in progress goes on, and that
         // has a limit. The system refuses a wake only for words that do not exist.
-        let _ = self.own.nudge();
+        let _ = sleep::nudge(&self.own);
     }
 }

@@ -12,6 +12,7 @@ use crate::check::{self, CheckedCopy};
 use crate::kernel;
 use crate::lane::Lane;
 use crate::region::RegionTable;
+use crate::sleep;
 
 /// Looks at an empty ring before the thread sleeps. Some microseconds: long enough for a caller
 /// that submits one copy after the other, too short to take a core from one that computes.
@@ -49,7 +50,7 @@ impl Worker {
                 let completion = execute(&self.regions, &entry);
                 self.service.complete(&completion)?;
                 self.posted.fetch_add(1, Ordering::Release);
-                self.own.nudge()?;
+                sleep::nudge(&self.own)?;
                 return Ok(true);
             }
             std::hint::spin_loop();

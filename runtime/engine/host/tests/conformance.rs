@@ -1,4 +1,5 @@
 //! The host engine is an engine: the contract's tests for one to four ranks as threads.
+#![cfg(not(loom))]
 
 mod world;
 

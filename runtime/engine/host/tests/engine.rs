@@ -1,4 +1,5 @@
 //! What is particular to the host engine: segments of peers, deaths, full rings and the end.
+#![cfg(not(loom))]
 
 mod world;
 

@@ -1,25 +1,16 @@
 //! What another engine needs that moves bytes beside this one and shares its regions and its sleep.
 
-use std::sync::atomic::{Ordering, fence};
 use std::time::Duration;
 
 #[cfg(doc)]
 use stepccl_engine::Engine;
 use stepccl_engine::{Address, Board, EngineError, RegionId, UserMemory};
-use stepccl_memory::futex;
 use stepccl_plan::{DType, ReduceOp};
 
 use super::{HostEngine, system};
 use crate::check;
 use crate::region::Access;
-
-/// A rank between [`HostEngine::fall_asleep`] and [`HostEngine::sleep`].
-#[derive(Clone, Copy, Debug)]
-pub struct Asleep {
-    doorbell: u32,
-    /// Something is there already, so that there will be no sleep. Whoever finds something sets it.
-    pub awake: bool,
-}
+use crate::sleep::{self, Asleep};
 
 impl HostEngine {
     /// First of `bytes` bytes at `address`, for an engine that moves bytes beside this one. The
@@ -89,15 +80,9 @@ impl HostEngine {
     /// [`HostEngine::sleep`] in any case.
     #[must_use]
     pub fn fall_asleep(&self) -> Asleep {
-        let own = self.own();
-        own.sleeping().store(1, Ordering::Relaxed);
-        // Pairs with the fence of signallers and wakers, see `signal` and `Lane::nudge`: a flag
-        // or doorbell that the looks that follow miss was stored by someone who sees this rank
-        // asleep.
-        fence(Ordering::SeqCst);
-        let doorbell = own.doorbell().load(Ordering::Acquire);
-        let awake = doorbell != self.seen_doorbell || self.channels.ready();
-        Asleep { doorbell, awake }
+        let mut asleep = sleep::fall_asleep(self.own(), self.seen_doorbell);
+        asleep.awake = asleep.awake || self.channels.ready();
+        asleep
     }
 
     /// Second half of [`Engine::park`]: sleep, unless something is there.
@@ -106,14 +91,9 @@ impl HostEngine {
     ///
     /// The system refused to wait.
     pub fn sleep(&mut self, asleep: &Asleep, limit: Duration) -> Result<(), EngineError> {
-        let Asleep { doorbell, awake } = *asleep;
-        let own = self.own();
-        let slept =
-            if awake { Ok(()) } else { futex::wait(own.doorbell(), doorbell, limit).map(drop) };
-        own.sleeping().store(0, Ordering::Relaxed);
-        let seen = own.doorbell().load(Ordering::Acquire);
+        let (seen, slept) = sleep::sleep(self.own(), asleep, limit);
         self.seen_doorbell = seen;
-        self.meter.sleeps.add(u64::from(!awake));
+        self.meter.sleeps.add(u64::from(!asleep.awake));
         slept.map_err(system)
     }
 }

@@ -1,17 +1,11 @@
 //! Memory of the peers' users: read and written where it lies, and let go of by who gives up.
-//!
-//! A rank that gives up hands its memory back to its user, so nobody may write there any more. Who
-//! writes says so before it looks whether the other rank still runs; who gives up says so before it
-//! looks who writes. One of the two sees the other: `Documentation/memory-model.md`, "Writes into
-//! a peer's memory".
 
-use std::sync::atomic::{Ordering, fence};
 use std::time::{Duration, Instant};
 
-use stepccl_engine::{EngineError, Part, PartMut, RankState};
+use stepccl_engine::{EngineError, Part, PartMut};
 
 use super::HostEngine;
-use crate::header;
+use crate::giving_up;
 use crate::liveness;
 use crate::pull::Remote;
 
@@ -32,11 +26,6 @@ impl HostEngine {
         }
     }
 
-    fn runs(&self, rank: u32) -> bool {
-        let word = self.lanes[rank as usize].state().load(Ordering::Acquire);
-        header::decode_state(word, rank) == RankState::Running
-    }
-
     /// Read memory of another rank's user.
     ///
     /// # Safety
@@ -52,9 +41,7 @@ impl HostEngine {
         // SAFETY:
         // - The caller vouches for `dst`.
         unsafe { remote.read(dst)? };
-        // Whoever gives up says so before it lets its memory go: see `announce`.
-        fence(Ordering::SeqCst);
-        if !self.runs(from) {
+        if !giving_up::was_readable(&self.lanes[from as usize], from) {
             return Err(remote.failed(dst.bytes, "the rank has given up meanwhile".to_owned()));
         }
         self.meter.pulls.add(1);
@@ -74,21 +61,15 @@ impl HostEngine {
         src: Part,
     ) -> Result<(), EngineError> {
         let remote = self.remote(to, address, src.bytes)?;
-        let pushing = self.own().pushing();
-        pushing.store(u64::from(to) + 1, Ordering::Relaxed);
-        // Pairs with the fence of `announce`, behind which `wait_for_writers` looks.
-        fence(Ordering::SeqCst);
         // The number of a process that has ended may be another's soon.
-        let may = self.runs(to) && !liveness::has_ended(&self.peers, to);
-        let written = if may {
+        let may = || !liveness::has_ended(&self.peers, to);
+        let write = || {
             // SAFETY:
             // - The caller vouches for `src`.
             unsafe { remote.write(src) }
-        } else {
-            Err(remote.failed(src.bytes, "the rank has given up".to_owned()))
         };
-        pushing.store(0, Ordering::Release);
-        written?;
+        giving_up::push(self.own(), &self.lanes[to as usize], to, may, write)
+            .unwrap_or_else(|| Err(remote.failed(src.bytes, "the rank has given up".to_owned())))?;
         self.meter.pushes.add(1);
         self.meter.pushed_bytes.add(src.bytes as u64);
         Ok(())
@@ -96,10 +77,9 @@ impl HostEngine {
 
     /// Wait until no peer that lives writes memory of this process, which has said that it gives up.
     pub(super) fn wait_for_writers(&self, limit: Duration) -> bool {
-        let own = u64::from(self.config.rank) + 1;
         let start = Instant::now();
         let writes = |rank: u32| {
-            self.lanes[rank as usize].pushing().load(Ordering::Acquire) == own
+            giving_up::pushes(&self.lanes[rank as usize], self.config.rank)
                 && !liveness::has_ended(&self.peers, rank)
         };
         while self.peers.iter().any(|peer| writes(peer.rank)) {
@@ -118,7 +98,7 @@ mod tests {
 
     use super::*;
     use crate::{HostConfig, PeerLink};
-    use stepccl_engine::Engine;
+    use stepccl_engine::{Engine, RankState};
     use stepccl_memory::Segment;
 
     /// Rank 0 of two, the other rank's segment, and its end of the connection.
