@@ -15,11 +15,16 @@ use nix::unistd::Pid;
 struct Busy {
     _process: Process,
     _output: BufReader<std::process::ChildStdout>,
+    /// It is killed, and leaves its store.
+    _folder: tempfile::TempDir,
     ranks: Vec<u32>,
 }
 
 fn busy() -> Busy {
-    let mut process = Process::start(stepccl("bench all_reduce -b 64K -e 64K -n 4000000000"));
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = stepccl("bench all_reduce -b 64K -e 64K -n 4000000000");
+    command.env("TMPDIR", folder.path());
+    let mut process = Process::start(command);
     let mut line = String::new();
     // Its header is written when all have met.
     let mut output = BufReader::new(process.0.stdout.take().unwrap());
@@ -30,7 +35,7 @@ fn busy() -> Busy {
     for rank in &ranks {
         until(*rank, "all_reduce sum float");
     }
-    Busy { _process: process, _output: output, ranks }
+    Busy { _process: process, _output: output, _folder: folder, ranks }
 }
 
 /// Output of `status` for one process, once it says `what`.

@@ -101,7 +101,7 @@ pub fn run_alone(test: &str) {
     let mut command = match [&as_root[..], &as_user[..]].into_iter().find(|c| can_mount(c)) {
         Some(unshare) => {
             let mut command = mounting(unshare, &exe);
-            command.env(OWN_FOLDERS, "");
+            command.env(OWN_FOLDERS, "").env("TMPDIR", FOLDERS[1]);
             command
         }
         None => {
