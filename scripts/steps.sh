@@ -11,9 +11,10 @@ check_steps() {
 
 loom() {
     # Its own target folder, or the flag would rebuild everything each time.
-    RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=$target/loom \
-        cargo test --quiet --locked --release --test loom \
-        -p stepccl-device -p stepccl-flight -p stepccl-engine-host
+    local run=(env RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR="$target/loom"
+        cargo test --quiet --locked --release)
+    "${run[@]}" --test loom -p stepccl-device -p stepccl-flight -p stepccl-engine-host \
+        && "${run[@]}" -p stepccl --lib testing::loom
 }
 
 large_plans() {

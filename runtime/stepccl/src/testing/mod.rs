@@ -6,6 +6,8 @@
 
 mod boards;
 mod faults;
+#[cfg(loom)]
+mod loom;
 mod mixes;
 mod mock;
 mod operations;
