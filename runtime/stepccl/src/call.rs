@@ -2,6 +2,7 @@
 
 use stepccl_plan::{Collective, DType, ReduceOp};
 
+use crate::memory::range;
 use crate::{Error, Memory};
 
 /// Largest block in bytes: what one region can address.
@@ -50,31 +51,37 @@ impl Call {
         if let Some(root) = self.collective.root()
             && root >= ranks
         {
-            return Err(Error::invalid(
-                "root",
-                root,
-                format!("must be less than {ranks}, the number of ranks"),
-            ));
+            let rule = format!("must be less than {ranks}, the number of ranks");
+            return Err(Error::invalid("root", root, rule));
         }
         let block = (self.count as u64)
             .checked_mul(self.dtype.size() as u64)
             .filter(|&b| b.checked_mul(u64::from(ranks)).is_some_and(|all| all <= MAX_BLOCK_BYTES));
         let Some(block) = block else {
-            return Err(Error::invalid(
-                "count",
-                self.count,
-                format!(
-                    "all blocks together must be at most 2^40 bytes ({} bytes an element, {ranks} ranks)",
-                    self.dtype.size()
-                ),
-            ));
+            let rule = format!(
+                "all blocks together must be at most 2^40 bytes ({} bytes an element, {ranks} ranks)",
+                self.dtype.size()
+            );
+            return Err(Error::invalid("count", self.count, rule));
         };
         self.check_op()?;
         let inputs = self.collective.input_blocks(rank, ranks);
         let outputs = self.collective.output_blocks(rank, ranks);
-        self.input.check("input", inputs, block)?;
-        self.output.check("output", outputs, block)?;
-        self.check_overlap(rank, inputs, outputs)
+        self.check_memory(rank, inputs, outputs, block as usize)
+    }
+
+    /// Refuse buffers that cannot hold so many blocks of `bytes` bytes, or lie in one another.
+    #[inline]
+    pub(crate) fn check_memory(
+        &self,
+        rank: u32,
+        inputs: u32,
+        outputs: u32,
+        bytes: usize,
+    ) -> Result<(), Error> {
+        self.input.check("input", inputs, bytes)?;
+        self.output.check("output", outputs, bytes)?;
+        self.check_overlap(rank, inputs, outputs, bytes)
     }
 
     /// Refuse an operation that the type does not have.
@@ -113,8 +120,14 @@ impl Call {
         }
     }
 
-    fn check_overlap(&self, rank: u32, inputs: u32, outputs: u32) -> Result<(), Error> {
-        let bytes = self.block_bytes();
+    #[inline]
+    fn check_overlap(
+        &self,
+        rank: u32,
+        inputs: u32,
+        outputs: u32,
+        bytes: usize,
+    ) -> Result<(), Error> {
         if bytes == 0 || inputs == 0 || outputs == 0 {
             return Ok(());
         }
@@ -123,19 +136,27 @@ impl Call {
         {
             return Ok(());
         }
-        let overlaps = self.input.ranges(inputs, bytes).any(|(start, end)| {
-            self.output.ranges(outputs, bytes).any(|(s, e)| start < e && s < end)
-        });
-        if overlaps {
-            return Err(Error::invalid(
-                "output",
-                "overlaps input",
-                format!(
-                    "{}: input and output must be apart, or in place as Documentation/collectives.md says",
-                    self.collective
-                ),
-            ));
-        }
-        Ok(())
+        let overlap = |(start, end), (s, e)| start < e && s < end;
+        let overlaps = match (&self.input, &self.output) {
+            (Memory::Contiguous(input), Memory::Contiguous(output)) => {
+                overlap(range(*input, inputs, bytes), range(*output, outputs, bytes))
+            }
+            (input, output) => input
+                .ranges(inputs, bytes)
+                .any(|i| output.ranges(outputs, bytes).any(|o| overlap(i, o))),
+        };
+        if overlaps { Err(self.overlapping()) } else { Ok(()) }
+    }
+
+    #[cold]
+    fn overlapping(&self) -> Error {
+        Error::invalid(
+            "output",
+            "overlaps input",
+            format!(
+                "{}: input and output must be apart, or in place as Documentation/collectives.md says",
+                self.collective
+            ),
+        )
     }
 }

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use stepccl_bootstrap::Store;
+use stepccl_engine::Count;
 use stepccl_plan::{Choice, Collective, DType};
 
 use crate::config::{MAX_TIMEOUT, check_time};
@@ -16,6 +17,7 @@ use crate::pair::{Direction, PairTask};
 use crate::plans::Plans;
 use crate::pull::can_pull;
 use crate::request::{AnyMessage, Message, Request};
+use crate::shape::Shape;
 use crate::single_copy::SingleCopy;
 use crate::stats::Stats;
 use crate::task::{COLLECTIVES, Identity, Member, Task, recv_lane, send_lane};
@@ -41,6 +43,8 @@ pub struct Communicator {
     single_copy: SingleCopy,
     operations: AtomicU64,
     message_bytes: AtomicU64,
+    /// Of calls that ended on the short way.
+    pub(crate) short_bytes: Count,
     timeout: Duration,
     staging_bytes: usize,
     start_up: Duration,
@@ -87,6 +91,7 @@ impl Communicator {
             single_copy,
             operations: AtomicU64::new(0),
             message_bytes: AtomicU64::new(0),
+            short_bytes: Count::default(),
             timeout: config.timeout,
             staging_bytes,
             start_up,
@@ -137,7 +142,7 @@ impl Communicator {
             engine: self.inner.engine,
             start_up: self.start_up,
             operations: self.operations.load(Ordering::Relaxed),
-            message_bytes: self.message_bytes.load(Ordering::Relaxed),
+            message_bytes: self.message_bytes.load(Ordering::Relaxed) + self.short_bytes.get(),
             staging_bytes: self.staging_bytes,
             algorithms,
             counters: self.inner.meter.read(),
@@ -171,6 +176,12 @@ impl Communicator {
     /// Number of the next operation, whose message has `bytes` bytes on this rank.
     fn number(&self, bytes: u64) -> u64 {
         self.message_bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.next_sequence()
+    }
+
+    /// Number of the next operation.
+    #[inline]
+    pub(crate) fn next_sequence(&self) -> u64 {
         self.operations.fetch_add(1, Ordering::Relaxed)
     }
 
@@ -188,6 +199,18 @@ impl Communicator {
         Identity { name, sequence, bytes, with, tag, started: None, timeout }
     }
 
+    /// What errors say about collective `sequence`, of `shape`.
+    pub(crate) fn identity_of(
+        &self,
+        shape: &Shape,
+        sequence: u64,
+        timeout: Option<Duration>,
+    ) -> Identity {
+        let Shape { name, with, message_bytes: bytes, .. } = *shape;
+        let timeout = timeout.unwrap_or(self.timeout);
+        Identity { name, sequence, bytes, with, tag: 0, started: None, timeout }
+    }
+
     /// The way of a call that was checked, and its identity.
     pub(crate) fn prepare(
         &self,
@@ -203,16 +226,27 @@ impl Communicator {
 
     fn way(&self, call: &Call) -> Result<Way, Error> {
         let Call { collective, dtype, count, .. } = *call;
-        let bytes = call.block_bytes();
-        if bytes >= self.pull_from && can_pull(collective) {
-            return Ok(Way::Pull);
-        }
-        let limit = self.eager.get(collective, || self.plans().eager_limit(collective));
-        // A post is the input as it is, without a factor.
-        if bytes <= limit && limit > 0 && call.factor().is_none() {
+        if self.is_eager(call) {
             return Ok(Way::Eager);
         }
+        if self.can_pull(call) {
+            return Ok(Way::Pull);
+        }
         Ok(Way::Program(self.plans().get(collective, dtype, count)?))
+    }
+
+    #[inline]
+    fn can_pull(&self, call: &Call) -> bool {
+        call.block_bytes() >= self.pull_from && can_pull(call.collective)
+    }
+
+    /// Whether `call` goes through posts; it need not have been checked.
+    #[inline]
+    pub(crate) fn is_eager(&self, call: &Call) -> bool {
+        let collective = call.collective;
+        let limit = self.eager.get(collective, || self.plans().eager_limit(collective));
+        // A post is the input as it is, without a factor.
+        call.block_bytes() <= limit && limit > 0 && call.factor().is_none() && !self.can_pull(call)
     }
 
     pub(crate) fn collective(
@@ -224,7 +258,7 @@ impl Communicator {
         let (way, identity) = self.prepare(&call, timeout)?;
         // SAFETY:
         // - The callers of this function promise that the memory outlives the task.
-        let task = unsafe { Task::of_call(call, way) };
+        let task = unsafe { Task::of_call(call, way, self.rank(), self.ranks()) };
         Ok(Member { lane: COLLECTIVES, task, identity })
     }
 
@@ -286,7 +320,12 @@ impl Communicator {
     ///
     /// Any [`Error`] but those of start-up.
     pub unsafe fn run(&self, request: impl Into<Request>, timeout: Option<Duration>) -> Outcome {
-        let request = request.into();
+        let request = match request.into() {
+            // SAFETY:
+            // - The caller promises the same.
+            Request::Collective(call) => return unsafe { self.run_collective(call, timeout) },
+            request => request,
+        };
         if request.is_several() {
             // SAFETY:
             // - The caller promises the same.
@@ -352,6 +391,7 @@ impl Drop for Communicator {
     }
 }
 
+#[inline]
 pub(crate) fn check_timeout(timeout: Option<Duration>) -> Result<(), Error> {
     timeout.map_or(Ok(()), |time| check_time("timeout", time, MAX_TIMEOUT))
 }

@@ -70,9 +70,8 @@ pub(crate) struct Context {
     pub receives: Receives,
     /// Scratch of packed collectives, for the next one.
     pub scratch: Scratch,
-    /// Scratch of reduces and of posts.
+    /// Scratch of reduces.
     pub sources: Vec<Address>,
-    pub parts: Vec<Part>,
     /// Room for the rounds of the next collective; empty.
     pub flight: VecDeque<Round>,
     completions: Vec<Completion>,
@@ -92,7 +91,6 @@ impl Context {
         Self {
             engine,
             posts,
-            parts: Vec::new(),
             rank,
             ranks,
             geometry,
@@ -180,7 +178,11 @@ impl Context {
     }
 
     /// Whether the next post of collectives can be made; what it waits for is noted otherwise.
+    #[inline]
     pub fn has_room(&mut self) -> Result<bool, EngineError> {
+        if self.posts.has_room() {
+            return Ok(true);
+        }
         let wait = self.posts.room(self.engine.as_ref())?;
         self.waits.extend(wait);
         Ok(wait.is_none())

@@ -4,9 +4,10 @@
 use stepccl_engine::{Board, Combination, EngineError, Look, Part, PartMut};
 use stepccl_plan::{Collective, ReduceOp, Targets};
 
-use crate::Call;
 use crate::called::Called;
 use crate::context::{Advance, Context, Failure};
+use crate::shape::Shape;
+use crate::{Call, Memory};
 
 /// Looks at a peer's post before sleepers are woken: the order of a post and of the look at who
 /// sleeps costs a wait for the post to arrive, which is nothing after that.
@@ -16,12 +17,33 @@ const LOOKS_BEFORE_RING: u32 = 32;
 #[derive(Debug)]
 pub(crate) struct EagerTask {
     call: Call,
-    called: Called,
+    shape: Shape,
+    stage: Stage,
+}
+
+/// How far a short collective is.
+#[derive(Debug)]
+pub(crate) struct Stage {
     /// Number of its post, once that is made.
     number: Option<u64>,
     rung: bool,
     /// Posts of ranks before this one have been seen, where they are needed.
     at: u32,
+}
+
+impl Stage {
+    /// At the start.
+    #[inline]
+    pub const fn new() -> Self {
+        Self { number: None, rung: false, at: 0 }
+    }
+}
+
+/// A short collective, wherever its parts are kept.
+struct Eager<'a> {
+    call: &'a Call,
+    shape: &'a Shape,
+    stage: &'a mut Stage,
 }
 
 /// Bytes of data that a rank posts at most.
@@ -34,68 +56,101 @@ pub(crate) const fn posted_bytes(collective: Collective, block_bytes: usize, ran
 }
 
 impl EagerTask {
+    /// A call, its shape on this rank, and how far it is.
+    ///
     /// # Safety
     ///
     /// The memory of `call` must be valid, and untouched by others, until the task is done or
     /// dropped.
-    pub unsafe fn new(call: Call) -> Self {
-        Self { called: Called::of(&call), call, number: None, rung: false, at: 0 }
+    pub const unsafe fn new(call: Call, shape: Shape, stage: Stage) -> Self {
+        Self { call, shape, stage }
     }
 
     /// What was called.
     pub const fn called(&self) -> Called {
-        self.called
+        self.shape.called
     }
 
     pub fn advance(&mut self, cx: &mut Context) -> Result<Advance, Failure> {
-        let number = match self.number {
+        let Self { call, shape, stage } = self;
+        Eager { call, shape, stage }.advance(cx)
+    }
+}
+
+/// Let a short collective of `shape` that is at `stage` advance.
+///
+/// # Safety
+///
+/// As for [`EagerTask::new`], until this returns.
+#[inline]
+pub(crate) unsafe fn advance(
+    call: &Call,
+    shape: &Shape,
+    stage: &mut Stage,
+    cx: &mut Context,
+) -> Result<Advance, Failure> {
+    Eager { call, shape, stage }.advance(cx)
+}
+
+impl Eager<'_> {
+    #[inline]
+    fn advance(&mut self, cx: &mut Context) -> Result<Advance, Failure> {
+        let number = match self.stage.number {
             Some(number) => number,
             None if cx.has_room()? => self.post(cx)?,
             None => return Ok(Advance::Idle),
         };
-        while self.at < cx.ranks {
-            if self.call.collective.reads(cx.rank, self.at)
-                && !self.is_there(self.at, number, cx)?
-            {
+        let sources = &self.shape.sources;
+        let mut at = self.stage.at.max(sources.start);
+        while at < sources.end {
+            if at != cx.rank && !self.is_there(at, number, cx)? {
+                self.stage.at = at;
                 self.note_missing(number, cx)?;
                 return Ok(Advance::Idle);
             }
-            self.at += 1;
+            at += 1;
         }
+        self.stage.at = at;
         self.deliver(number, cx)?;
         self.ring(cx)?;
         Ok(Advance::Done)
     }
 
+    #[inline]
     fn post(&mut self, cx: &mut Context) -> Result<u64, EngineError> {
+        let Shape { called: Called(words), inputs, block_bytes, .. } = *self.shape;
         let number = cx.posts.take();
-        let bytes = self.call.block_bytes();
-        let blocks = self.call.collective.input_blocks(cx.rank, cx.ranks);
-        let mut parts = std::mem::take(&mut cx.parts);
-        parts.clear();
-        parts.extend(
-            self.call.input.ranges_mut(blocks, bytes).map(|(base, bytes)| Part { base, bytes }),
-        );
         // SAFETY:
-        // - `new` was promised that the input is valid; the parts are its blocks.
-        let posted = unsafe { cx.engine.post(Board::Collective, number, self.called.0, &parts) };
-        cx.parts = parts;
-        posted?;
-        self.number = Some(number);
+        // - The caller vouched that the input is valid; the parts are its blocks.
+        let mut post =
+            |parts: &[Part]| unsafe { cx.engine.post(Board::Collective, number, words, parts) };
+        match &self.call.input {
+            _ if inputs == 0 => post(&[])?,
+            Memory::None => post(&[])?,
+            Memory::Contiguous(base) => {
+                post(&[Part { base: *base, bytes: block_bytes * inputs as usize }])?;
+            }
+            Memory::Blocks(blocks) => {
+                let part = |base: &*mut u8| Part { base: *base, bytes: block_bytes };
+                post(&blocks.iter().map(part).collect::<Vec<_>>())?;
+            }
+        }
+        self.stage.number = Some(number);
         Ok(number)
     }
 
+    #[inline]
     fn is_there(&mut self, rank: u32, number: u64, cx: &mut Context) -> Result<bool, Failure> {
         let mut looks = 0;
         loop {
             match cx.engine.look(rank, Board::Collective, number)? {
-                Look::Here(words) if words == self.called.0 => {
+                Look::Here(words) if words == self.shape.called.0 => {
                     cx.posts.saw(rank, number);
                     return Ok(true);
                 }
                 Look::Here(_) => return Err(Failure::Calls { number }),
                 Look::Past => return Err(past(rank, number).into()),
-                Look::Absent if self.rung => return Ok(false),
+                Look::Absent if self.stage.rung => return Ok(false),
                 Look::Absent if looks < LOOKS_BEFORE_RING => {
                     looks += 1;
                     std::hint::spin_loop();
@@ -106,11 +161,10 @@ impl EagerTask {
     }
 
     /// Note all posts that are waited for, so that an error names every rank that is missing.
+    #[cold]
     fn note_missing(&self, number: u64, cx: &mut Context) -> Result<(), EngineError> {
-        for rank in self.at..cx.ranks {
-            if self.call.collective.reads(cx.rank, rank)
-                && cx.engine.look(rank, Board::Collective, number)? == Look::Absent
-            {
+        for rank in self.stage.at..self.shape.sources.end {
+            if rank != cx.rank && cx.engine.look(rank, Board::Collective, number)? == Look::Absent {
                 cx.wait_for_post(rank, number);
             }
         }
@@ -118,23 +172,23 @@ impl EagerTask {
     }
 
     /// Wake who sleeps and waits for the post.
+    #[inline]
     fn ring(&mut self, cx: &mut Context) -> Result<(), EngineError> {
-        if self.rung {
+        if self.stage.rung {
             return Ok(());
         }
-        self.rung = true;
+        self.stage.rung = true;
         cx.engine.ring(Targets::All)
     }
 
     /// Take from the posts what this rank gets.
+    #[inline]
     fn deliver(&self, number: u64, cx: &mut Context) -> Result<(), EngineError> {
-        let Call { collective, dtype, op, count, input, output, .. } = &self.call;
-        let bytes = self.call.block_bytes();
-        let outputs = collective.output_blocks(cx.rank, cx.ranks);
+        let Call { collective, dtype, op, count, input, output, .. } = self.call;
+        let Shape { block_bytes: bytes, outputs, mine, .. } = *self.shape;
         if bytes == 0 || outputs == 0 {
             return Ok(());
         }
-        let mine = collective.block_for(cx.rank);
         let offset = mine as usize * bytes;
         if collective.reduces() {
             let (Some(dst), Some(own)) = (output.block(0, bytes), input.block(mine, bytes)) else {
@@ -143,7 +197,7 @@ impl EagerTask {
             let divisor = if *op == ReduceOp::Avg { cx.ranks } else { 1 };
             let how = Combination { count: *count, dtype: *dtype, op: *op, divisor };
             // SAFETY:
-            // - `new` was promised that input and output are valid; a block of either holds `count`
+            // - The caller vouched that input and output are valid; a block of either holds `count`
             //   elements, and the call was checked to have them in the same place or apart.
             return unsafe { cx.engine.combine(number, offset, own, dst, how) };
         }
@@ -152,7 +206,7 @@ impl EagerTask {
             let Some(base) = output.block(block, bytes) else { continue };
             let dst = PartMut { base, bytes };
             // SAFETY:
-            // - `new` was promised that the output is valid; this is one block of it.
+            // - The caller vouched that the output is valid; this is one block of it.
             unsafe { cx.engine.fetch(from, Board::Collective, number, offset, dst)? };
         }
         Ok(())

@@ -12,6 +12,7 @@ use crate::Error;
 use crate::called;
 use crate::error::With;
 use crate::rounds::Await;
+use crate::shape::Shape;
 use crate::task::{COLLECTIVES, Entry, Identity, Member, Task};
 
 /// Line of a note that holds the number of a job.
@@ -25,6 +26,8 @@ const COUNT_EVERY: u64 = 64;
 const MESSAGES: [&str; 5] = ["send", "recv", "recv_any", "copy", "group"];
 /// How operations get their bytes moved.
 const PATHS: [&str; 6] = ["post", "staged", "message", "pull", "group", "local"];
+/// Place of the first of them in the vocabulary.
+const POST: u8 = 1;
 
 /// The record of one communicator.
 #[derive(Debug)]
@@ -104,6 +107,26 @@ impl Flight {
         }
     }
 
+    /// Collective `sequence`, of posts, runs at once on the thread that called it.
+    #[inline]
+    pub fn posts(&self, shape: &Shape, sequence: u64) {
+        if self.recorder.is_on() {
+            let [kind, dtype, op] = shape.called.codes();
+            self.recorder.called_and_started(&Called {
+                kind,
+                dtype,
+                op,
+                path: POST,
+                with: with(shape.with),
+                tag: 0,
+                sequence,
+                is_next_collective: true,
+                bytes: shape.message_bytes,
+                count: shape.called.0[1],
+            });
+        }
+    }
+
     /// An operation was called and will be put into its lane.
     pub fn queues(&self, entry: &Entry) {
         if self.recorder.is_on() {
@@ -136,8 +159,14 @@ impl Flight {
     /// It has ended.
     #[inline]
     pub fn ends(&self, identity: &Identity, well: bool) {
-        self.recorder.ended(identity.sequence, well);
-        if identity.sequence.is_multiple_of(COUNT_EVERY) {
+        self.ends_as(identity.sequence, well);
+    }
+
+    /// Operation `sequence` has ended.
+    #[inline]
+    pub fn ends_as(&self, sequence: u64, well: bool) {
+        self.recorder.ended(sequence, well);
+        if sequence.is_multiple_of(COUNT_EVERY) {
             self.count();
         }
     }
@@ -210,7 +239,7 @@ fn code<'a>(mut names: impl Iterator<Item = &'a str>, name: &str) -> u8 {
 
 fn path(task: &Task) -> u8 {
     match task {
-        Task::Eager(_) => 1,
+        Task::Eager(_) => POST,
         Task::Collective(_) => 2,
         Task::Pair(_) | Task::Any(_) => 3,
         Task::Pull(_) => 4,
@@ -236,15 +265,20 @@ fn called(task: &Task, identity: &Identity) -> Called {
         dtype,
         op,
         path: path(task),
-        with: match identity.with {
-            Some(With::Root(rank) | With::Peer(rank)) => rank,
-            None => layout::NO_RANK,
-        },
+        with: with(identity.with),
         tag: identity.tag,
         sequence: identity.sequence,
         is_next_collective: false,
         bytes: identity.bytes,
         count,
+    }
+}
+
+#[inline]
+fn with(with: Option<With>) -> u32 {
+    match with {
+        Some(With::Root(rank) | With::Peer(rank)) => rank,
+        None => layout::NO_RANK,
     }
 }
 

@@ -120,7 +120,12 @@ impl Inner {
     where
         M: AsMut<[Member]> + IntoIterator<Item = Member>,
     {
-        match self.run_for(members, None, &Keep::default) {
+        self.to_the_end(self.run_for(members, None, &Keep::default))
+    }
+
+    /// Drive until what was queued has ended.
+    pub fn to_the_end(&self, ran: Result<Outcome, Arc<WorkState>>) -> Outcome {
+        match ran {
             Ok(outcome) => outcome,
             Err(state) => self.wait_to_the_end(&state),
         }
@@ -141,35 +146,56 @@ impl Inner {
     where
         M: AsMut<[Member]> + IntoIterator<Item = Member>,
     {
-        if self.queued.load(Ordering::Acquire) == 0
-            && need_no_queue(members.as_mut())
-            && let Some(mut progress) = self.try_progress()
-            && progress.is_empty()
+        if need_no_queue(members.as_mut())
+            && let Some(progress) = self.alone()
         {
             if let Some(error) = progress.broken() {
                 return Ok(Err(error));
             }
             members.as_mut().iter().for_each(|member| self.flight.runs(member));
-            let left = match progress.run(members.as_mut(), self.patience, &self.queued, pause) {
-                Ran::Ended(outcome) => {
-                    drop(progress);
-                    self.hand_over();
-                    return Ok(outcome);
-                }
-                Ran::Interrupted(left) => left,
-            };
-            // They were first: they go into their lanes before the inbox is emptied.
-            let state = Arc::new(WorkState::of_group(left.count()));
-            self.unfinished.fetch_add(left.count(), Ordering::AcqRel);
-            let members = members.into_iter().enumerate().filter(|(at, _)| left.has(*at));
-            for ((_, mut member), keep) in members.zip(keep().shared(left.count())) {
-                member.identity.start();
-                progress.add(member.queued(&state, keep));
-            }
-            drop(progress);
-            return Err(state);
+            return self.run_alone(progress, members, pause, keep);
         }
         Err(self.queue(members, keep))
+    }
+
+    /// The drive, where nobody has it and nothing is under way or queued.
+    #[inline]
+    pub fn alone(&self) -> Option<MutexGuard<'_, Progress>> {
+        if self.queued.load(Ordering::Acquire) > 0 {
+            return None;
+        }
+        self.try_progress().filter(|progress| progress.is_empty())
+    }
+
+    /// Run operations that are in the record as begun, with nothing beside them; as `run_for`.
+    pub fn run_alone<M>(
+        &self,
+        mut progress: MutexGuard<'_, Progress>,
+        mut members: M,
+        pause: Option<Duration>,
+        keep: &dyn Fn() -> Keep,
+    ) -> Result<Outcome, Arc<WorkState>>
+    where
+        M: AsMut<[Member]> + IntoIterator<Item = Member>,
+    {
+        let left = match progress.run(members.as_mut(), self.patience, &self.queued, pause) {
+            Ran::Ended(outcome) => {
+                drop(progress);
+                self.hand_over();
+                return Ok(outcome);
+            }
+            Ran::Interrupted(left) => left,
+        };
+        // They were first: they go into their lanes before the inbox is emptied.
+        let state = Arc::new(WorkState::of_group(left.count()));
+        self.unfinished.fetch_add(left.count(), Ordering::AcqRel);
+        let members = members.into_iter().enumerate().filter(|(at, _)| left.has(*at));
+        for ((_, mut member), keep) in members.zip(keep().shared(left.count())) {
+            member.identity.start();
+            progress.add(member.queued(&state, keep));
+        }
+        drop(progress);
+        Err(state)
     }
 
     /// Queue operations for whoever drives.
@@ -286,7 +312,8 @@ impl Inner {
     }
 
     /// This thread has stopped to drive: wake one that can.
-    fn hand_over(&self) {
+    #[inline]
+    pub fn hand_over(&self) {
         if self.waiting.load(Ordering::SeqCst) > 0 {
             let next = lock(&self.standing_by).iter().find(|s| !s.is_done()).cloned();
             if let Some(next) = next {

@@ -97,6 +97,8 @@ mod review;
 mod rounds;
 mod scratch;
 mod settings;
+mod shape;
+mod short;
 mod single_copy;
 mod size;
 mod slices;

@@ -49,36 +49,39 @@ impl Memory {
     }
 
     /// Refuse what cannot hold `blocks` blocks of `block_bytes` bytes.
+    #[inline]
     pub(crate) fn check(
         &self,
         name: &'static str,
         blocks: u32,
-        block_bytes: u64,
+        block_bytes: usize,
     ) -> Result<(), Error> {
-        if blocks == 0 || block_bytes == 0 {
-            return Ok(());
-        }
-        let pointer = |p: *mut u8| {
-            if p.is_null() {
-                return Err(Error::invalid(name, "null", "must point to memory"));
-            }
-            Ok(())
-        };
         match self {
-            Self::None => Err(Error::invalid(
-                name,
-                "none",
-                format!("this rank needs {blocks} block(s) of {block_bytes} bytes"),
-            )),
-            Self::Contiguous(base) => pointer(*base),
-            Self::Blocks(list) if list.len() == blocks as usize => {
-                list.iter().try_for_each(|p| pointer(*p))
+            _ if blocks == 0 || block_bytes == 0 => Ok(()),
+            Self::Contiguous(base) if !base.is_null() => Ok(()),
+            Self::Blocks(list)
+                if list.len() == blocks as usize && list.iter().all(|p| !p.is_null()) =>
+            {
+                Ok(())
             }
-            Self::Blocks(list) => Err(Error::invalid(
-                name,
-                format_args!("{} blocks", list.len()),
-                format!("must be one pointer for all blocks or one for each of {blocks}"),
-            )),
+            _ => Err(self.unfit(name, blocks, block_bytes)),
+        }
+    }
+
+    /// Why it cannot hold them.
+    #[cold]
+    fn unfit(&self, name: &'static str, blocks: u32, block_bytes: usize) -> Error {
+        match self {
+            Self::None => {
+                let rule = format!("this rank needs {blocks} block(s) of {block_bytes} bytes");
+                Error::invalid(name, "none", rule)
+            }
+            Self::Blocks(list) if list.len() != blocks as usize => {
+                let rule =
+                    format!("must be one pointer for all blocks or one for each of {blocks}");
+                Error::invalid(name, format_args!("{} blocks", list.len()), rule)
+            }
+            _ => Error::invalid(name, "null", "must point to memory"),
         }
     }
 
@@ -105,13 +108,17 @@ impl Memory {
         blocks: u32,
         block_bytes: usize,
     ) -> impl Iterator<Item = (usize, usize)> + '_ {
-        let (list, len) = match self {
+        let (list, in_one) = match self {
             Self::None => (&[][..], 0),
-            Self::Contiguous(base) => {
-                (std::slice::from_ref(base), block_bytes.saturating_mul(blocks as usize))
-            }
-            Self::Blocks(blocks) => (&blocks[..], block_bytes),
+            Self::Contiguous(base) => (std::slice::from_ref(base), blocks),
+            Self::Blocks(blocks) => (&blocks[..], 1),
         };
-        list.iter().map(move |p| (p.addr(), p.addr().saturating_add(len)))
+        list.iter().map(move |p| range(*p, in_one, block_bytes))
     }
+}
+
+/// Byte range of blocks that lie in one piece, `(start, end)`.
+pub(crate) fn range(base: *mut u8, blocks: u32, block_bytes: usize) -> (usize, usize) {
+    let bytes = block_bytes.saturating_mul(blocks as usize);
+    (base.addr(), base.addr().saturating_add(bytes))
 }

@@ -111,7 +111,7 @@ impl PackedTask {
         });
         // SAFETY:
         // - The scratch belongs to this task, which keeps it until the collective is released.
-        let task = unsafe { Task::of_call(call, self.way.clone()) };
+        let task = unsafe { Task::of_call(call, self.way.clone(), cx.rank, cx.ranks) };
         Some((Box::new(task), places))
     }
 

@@ -46,6 +46,13 @@ impl Posts {
         self.places > 0
     }
 
+    /// Whether the next post can be made, by what is known.
+    #[inline]
+    pub const fn has_room(&self) -> bool {
+        // The post after the one that is to be replaced was made by all.
+        self.next < self.places || self.all > self.next + 1 - self.places
+    }
+
     /// What must come before the next post can be made, if anything.
     pub fn room(&mut self, engine: &dyn Engine) -> Result<Option<Await>, EngineError> {
         // The post after the one that is to be replaced.
@@ -75,16 +82,24 @@ impl Posts {
         Ok(None)
     }
 
+    /// Places are a power of two, as engines have them.
+    #[inline]
+    const fn place_of(&self, number: u64) -> usize {
+        (number & self.places.saturating_sub(1)) as usize
+    }
+
     /// Number of the first post of a collective.
+    #[inline]
     pub fn take(&mut self) -> u64 {
         self.collectives += 1;
         self.take_again()
     }
 
     /// Number of a further post of the collective that was posted last.
+    #[inline]
     pub fn take_again(&mut self) -> u64 {
-        let place = self.next % self.places.max(1);
-        if let Some(collective) = self.collective_at.get_mut(place as usize) {
+        let place = self.place_of(self.next);
+        if let Some(collective) = self.collective_at.get_mut(place) {
             *collective = self.collectives.saturating_sub(1);
         }
         self.next += 1;
@@ -93,11 +108,12 @@ impl Posts {
 
     /// Which collective post `number`, which still stands, is of.
     pub fn collective_of(&self, number: u64) -> u64 {
-        let place = number % self.places.max(1);
-        self.collective_at.get(place as usize).copied().unwrap_or(number)
+        let place = self.place_of(number);
+        self.collective_at.get(place).copied().unwrap_or(number)
     }
 
     /// Post `number` of `rank` was there.
+    #[inline]
     pub fn saw(&mut self, rank: u32, number: u64) {
         if let Some(seen) = self.seen.get_mut(rank as usize) {
             *seen = (*seen).max(number + 1);

@@ -15,6 +15,7 @@ use crate::context::{Advance, Context, Failure};
 use crate::error::{Error, Ranks};
 use crate::flight::Flight;
 use crate::rounds::Await;
+use crate::shape::Shape;
 use crate::task::{Entry, Identity, Member, lanes};
 use crate::work::{Ended, Outcome};
 use pause::Pause;
@@ -83,6 +84,8 @@ pub(crate) struct Progress {
     active: Vec<usize>,
     ended: Vec<Ended>,
     broken: Option<Error>,
+    /// Of the last collective that was short.
+    pub shape: Option<Shape>,
     looked_at_peers: Option<Instant>,
     glanced: Option<Instant>,
     abort: Arc<Abort>,
@@ -99,6 +102,7 @@ impl Progress {
             active: Vec::new(),
             ended: Vec::new(),
             broken: None,
+            shape: None,
             looked_at_peers: None,
             glanced: None,
             abort,
@@ -111,9 +115,16 @@ impl Progress {
         self.active.is_empty()
     }
 
+    /// The error of operations that come after the one that broke the communicator.
+    #[inline]
     pub fn broken(&self) -> Option<Error> {
-        let first = self.broken.as_ref()?.to_string();
-        Some(Error::Broken { communicator: self.name.clone(), rank: self.cx.rank, first })
+        self.broken.as_ref().map(|first| self.broken_by(first))
+    }
+
+    #[cold]
+    fn broken_by(&self, first: &Error) -> Error {
+        let (communicator, rank) = (self.name.clone(), self.cx.rank);
+        Error::Broken { communicator, rank, first: first.to_string() }
     }
 
     /// Put an operation behind those of its lane.

@@ -9,12 +9,13 @@ use crate::Call;
 use crate::any::AnyTask;
 use crate::collective::CollectiveTask;
 use crate::context::{Advance, Context, Failure};
-use crate::eager::EagerTask;
+use crate::eager::{EagerTask, Stage};
 use crate::error::With;
 use crate::local::LocalTask;
 use crate::packed::PackedTask;
 use crate::pair::PairTask;
 use crate::pull::PullTask;
+use crate::shape::Shape;
 use crate::way::Way;
 use crate::work::{Keep, WorkState};
 
@@ -31,19 +32,22 @@ pub(crate) enum Task {
 }
 
 impl Task {
-    /// The task of a collective that goes a way.
+    /// The task of a collective that goes a way, on `rank` of `ranks`.
     ///
     /// # Safety
     ///
     /// The memory of `call` must be valid, and untouched by others, until the task is done or
     /// `release` has returned well; where it ends early, behind the engine's announcement that this
     /// rank failed.
-    pub unsafe fn of_call(call: Call, way: Way) -> Self {
+    pub unsafe fn of_call(call: Call, way: Way, rank: u32, ranks: u32) -> Self {
         // SAFETY:
         // - The caller promises what all of them ask for.
         unsafe {
             match way {
-                Way::Eager => Self::Eager(EagerTask::new(call)),
+                Way::Eager => {
+                    let shape = Shape::of(&call, rank, ranks);
+                    Self::Eager(EagerTask::new(call, shape, Stage::new()))
+                }
                 Way::Pull => Self::Pull(PullTask::new(call)),
                 Way::Program(prepared) => Self::Collective(CollectiveTask::new(call, prepared)),
             }

@@ -16,7 +16,9 @@ impl Count {
         self.0.store(self.0.load(Ordering::Relaxed).wrapping_add(n), Ordering::Relaxed);
     }
 
-    fn get(&self) -> u64 {
+    /// What it is now.
+    #[must_use]
+    pub fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
 }

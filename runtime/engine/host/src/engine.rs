@@ -218,12 +218,16 @@ impl HostEngine {
         number: u64,
         end: usize,
     ) -> Result<Post<'_>, EngineError> {
+        match self.lanes.get(rank as usize).and_then(|lane| lane.post(board, number, end)) {
+            Some(post) => Ok(post),
+            None => Err(self.no_post(board, number, end)),
+        }
+    }
+
+    #[cold]
+    fn no_post(&self, board: Board, number: u64, bytes: usize) -> EngineError {
         let limit = self.layout.board(board).map_or(0, |shape| shape.bytes);
-        self.lanes
-            .get(rank as usize)
-            .and_then(|lane| lane.post(board, number))
-            .filter(|_| end <= limit)
-            .ok_or(EngineError::NoPost { board, number, bytes: end, limit })
+        EngineError::NoPost { board, number, bytes, limit }
     }
 
     /// Wake those of `to` who sleep, behind the store that they wait for.

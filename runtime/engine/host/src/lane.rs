@@ -62,10 +62,10 @@ impl Lane {
         Some(unsafe { AtomicU64::from_ptr(self.base.add(Layout::flag(index)).as_ptr().cast()) })
     }
 
-    /// Place of a post, where the rank has that board.
+    /// Place of a post, where the rank has that board and posts have `end` bytes of data.
     #[inline]
-    pub(crate) fn post(&self, board: Board, number: u64) -> Option<Post<'_>> {
-        let offset = self.layout.post(board, number)?;
+    pub(crate) fn post(&self, board: Board, number: u64, end: usize) -> Option<Post<'_>> {
+        let offset = self.layout.post(board, number, end)?;
         // SAFETY:
         // - Posts lie before staging, to which `new` checked the segment, at multiples of 64 from
         //   a page; the lane keeps the segment mapped.

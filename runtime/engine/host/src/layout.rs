@@ -61,14 +61,42 @@ pub(crate) struct Boards {
     pub(crate) pair: BoardShape,
 }
 
+/// Boards of one shape, one behind the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Places {
+    shape: BoardShape,
+    /// Offset of the first post.
+    first: usize,
+    /// Distance from a post to the next.
+    stride: usize,
+}
+
+impl Places {
+    const fn new(shape: BoardShape, first: usize) -> Self {
+        Self { shape, first, stride: post_bytes(shape) }
+    }
+
+    /// Offset of a post of the board with this index, where boards have posts.
+    #[inline]
+    const fn post(&self, board: usize, number: u64) -> Option<usize> {
+        let posts = self.shape.posts as usize;
+        if posts == 0 {
+            return None;
+        }
+        // Posts are a power of two, checked by `Layout::new`.
+        let place = number as usize & (posts - 1);
+        Some(self.first + (board * posts + place) * self.stride)
+    }
+}
+
 /// Offsets and length of a segment, the same for every rank of a communicator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Layout {
     ranks: u32,
     flags: u32,
-    boards: Boards,
-    /// Offset of the board of the first peer.
-    pairs: usize,
+    /// The one board of collectives, and those of the peers.
+    collective: Places,
+    pair: Places,
     staging: usize,
     staging_bytes: usize,
 }
@@ -90,7 +118,9 @@ impl Layout {
         match usize::try_from(staging_bytes) {
             Ok(bytes) if staging_bytes <= MAX_STAGING_BYTES && bytes <= isize::MAX as usize / 2 => {
                 let staging = boards_end.next_multiple_of(PAGE_BYTES);
-                Ok(Self { ranks, flags, boards, pairs, staging, staging_bytes: bytes })
+                let collective = Places::new(boards.collective, Self::boards_at(flags));
+                let pair = Places::new(boards.pair, pairs);
+                Ok(Self { ranks, flags, collective, pair, staging, staging_bytes: bytes })
             }
             _ => Err(too_long),
         }
@@ -113,30 +143,29 @@ impl Layout {
 
     /// Boards of a rank.
     pub(crate) const fn boards(self) -> Boards {
-        self.boards
+        Boards { collective: self.collective.shape, pair: self.pair.shape }
     }
 
     /// Shape of a board, where there is one with posts.
     pub(crate) const fn board(self, board: Board) -> Option<BoardShape> {
         let shape = match board {
-            Board::Collective => self.boards.collective,
-            Board::Pair(peer) if peer < self.ranks => self.boards.pair,
+            Board::Collective => self.collective.shape,
+            Board::Pair(peer) if peer < self.ranks => self.pair.shape,
             Board::Pair(_) => return None,
         };
         if shape.posts == 0 { None } else { Some(shape) }
     }
 
-    /// Offset of a post, where there is such a board; a multiple of the line, before staging.
+    /// Offset of a post with room for `end` bytes of data, where there is such a board; a multiple
+    /// of the line, before staging.
     #[inline]
-    pub(crate) const fn post(self, board: Board, number: u64) -> Option<usize> {
-        let Some(shape) = self.board(board) else { return None };
-        // Posts are a power of two, checked by `new`.
-        let place = number as usize & (shape.posts as usize - 1);
-        let (first, board) = match board {
-            Board::Collective => (Self::boards_at(self.flags), 0),
-            Board::Pair(peer) => (self.pairs, peer as usize),
+    pub(crate) const fn post(&self, board: Board, number: u64, end: usize) -> Option<usize> {
+        let (places, board) = match board {
+            Board::Collective => (&self.collective, 0),
+            Board::Pair(peer) if peer < self.ranks => (&self.pair, peer as usize),
+            Board::Pair(_) => return None,
         };
-        Some(first + (board * shape.posts as usize + place) * post_bytes(shape))
+        if end > places.shape.bytes { None } else { places.post(board, number) }
     }
 
     /// Offset of staging, a multiple of [`PAGE_BYTES`].
@@ -197,8 +226,8 @@ mod tests {
             }
         }
         let layout = layout(1, 0).unwrap();
-        assert_eq!(layout.post(Board::Collective, 0), None);
-        assert_eq!(layout.post(Board::Pair(0), 0), None);
+        assert_eq!(layout.post(Board::Collective, 0, 0), None);
+        assert_eq!(layout.post(Board::Pair(0), 0, 0), None);
     }
 
     proptest! {
@@ -221,14 +250,15 @@ mod tests {
             for board in all {
                 let shape = layout.board(board).unwrap();
                 for number in 0..u64::from(shape.posts) {
-                    let post = layout.post(board, number).unwrap();
+                    let post = layout.post(board, number, shape.bytes).unwrap();
+                    prop_assert_eq!(layout.post(board, number, shape.bytes + 1), None);
                     prop_assert!(post >= end && post.is_multiple_of(FLAG_STRIDE));
-                    prop_assert_eq!(layout.post(board, number + 1024), Some(post));
+                    prop_assert_eq!(layout.post(board, number + 1024, 0), Some(post));
                     end = post + POST_DATA + shape.bytes;
                 }
             }
             prop_assert!(end <= layout.staging() && layout.staging() - end < 2 * PAGE_BYTES);
-            prop_assert_eq!(layout.post(Board::Pair(ranks), 0), None);
+            prop_assert_eq!(layout.post(Board::Pair(ranks), 0, 0), None);
         }
     }
 }

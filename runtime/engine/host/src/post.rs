@@ -81,9 +81,44 @@ impl Post<'_> {
     /// - Every part is valid for reads, and all together fit into the post.
     #[inline]
     pub(crate) unsafe fn write(&self, number: u64, words: [u64; 2], parts: &[Part]) {
-        let mut end: usize = parts.iter().map(|p| p.bytes).sum();
         let mut line = [0u64; FIRST_LINE / 8];
-        let words_used = end.min(FIRST_LINE).div_ceil(8);
+        let bytes = match parts {
+            [part] if part.bytes <= FIRST_LINE => {
+                // SAFETY:
+                // - The part is valid for reads, and the line is as long at least.
+                unsafe {
+                    let to = line.as_mut_ptr().cast::<u8>();
+                    to.copy_from_nonoverlapping(part.base, part.bytes);
+                }
+                part.bytes
+            }
+            // SAFETY:
+            // - The caller upholds the contract.
+            parts => unsafe { self.gather(&mut line, parts) },
+        };
+        let words_used = bytes.min(FIRST_LINE).div_ceil(8);
+        // The line that readers look at all the time is written at one go, or they would take it
+        // away in the middle.
+        for (index, word) in line[..words_used].iter().enumerate() {
+            self.word(POST_DATA / 8 + index).store(*word, Ordering::Relaxed);
+        }
+        self.word(1).store(words[0], Ordering::Relaxed);
+        self.word(2).store(words[1], Ordering::Relaxed);
+        // Whoever sees the number sees the words, the data, and all this rank did before.
+        self.word(0).store(number + 1, Ordering::Release);
+    }
+}
+
+impl Post<'_> {
+    /// Put the parts one behind the other: what belongs into the first line into `line`, the rest
+    /// into the post. Returns their bytes.
+    ///
+    /// # Safety
+    ///
+    /// As for `write`.
+    unsafe fn gather(&self, line: &mut [u64; FIRST_LINE / 8], parts: &[Part]) -> usize {
+        let bytes = parts.iter().map(|p| p.bytes).sum();
+        let mut end: usize = bytes;
         for part in parts.iter().rev() {
             let start = end - part.bytes;
             let first = FIRST_LINE.saturating_sub(start).min(part.bytes);
@@ -104,15 +139,7 @@ impl Post<'_> {
             }
             end = start;
         }
-        // The line that readers look at all the time is written at one go, or they would take it
-        // away in the middle.
-        for (index, word) in line[..words_used].iter().enumerate() {
-            self.word(POST_DATA / 8 + index).store(*word, Ordering::Relaxed);
-        }
-        self.word(1).store(words[0], Ordering::Relaxed);
-        self.word(2).store(words[1], Ordering::Relaxed);
-        // Whoever sees the number sees the words, the data, and all this rank did before.
-        self.word(0).store(number + 1, Ordering::Release);
+        bytes
     }
 }
 
