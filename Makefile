@@ -1,10 +1,10 @@
 # One door to everything; each line calls a script.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run check test test-torch driver test-driver bench doc clean
+.PHONY: help setup run check test test-torch driver driver-package test-driver bench doc clean
 
 help: ## show this list
-	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: ## install what the other targets need, into the cache folder; skips what is there
 	@scripts/setup
@@ -23,6 +23,9 @@ test-torch: ## torch's own distributed tests on stepccl; part of make test
 
 driver: ## build the kernel module, for Debian's kernel or KDIR=
 	@scripts/driver $(KDIR)
+
+driver-package: ## build the Debian package of the kernel module, with its source for dkms
+	@scripts/driver-package
 
 test-driver: ## the kernel module's tests, in an emulated guest
 	@scripts/test-driver
