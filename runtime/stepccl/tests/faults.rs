@@ -2,12 +2,13 @@
 
 mod common;
 
+use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
 use common::{config, on_ranks};
 use stepccl::{
-    Call, Collective, Communicator, Config, DType, Error, Keep, LossReason, Memory, Message,
-    ReduceOp, Request,
+    Call, Collective, Communicator, Config, DType, EngineChoice, Error, Keep, LossReason, Memory,
+    Message, ReduceOp, Request,
 };
 
 fn call(collective: Collective, count: usize, input: &mut [f32], output: &mut [f32]) -> Call {
@@ -130,6 +131,39 @@ fn abort_ends_a_wait_from_another_thread_and_reaches_the_peers() {
         }
     });
     assert!(started.elapsed() < Duration::from_secs(5));
+}
+
+/// Who waits for a rank that failed because of another hears of that other.
+#[test]
+fn the_rank_that_caused_it_is_named_and_not_who_failed_because_of_it() {
+    for engine in [EngineChoice::Host, EngineChoice::Tcp] {
+        // Rank 2 aborts, then rank 1 waits for it, then rank 0 for rank 1.
+        let (aborted, failed) = (Barrier::new(2), Barrier::new(2));
+        on_ranks(3, &Config { engine, ..config() }, |comm| {
+            let wait_for = |rank| comm.recv(&mut [0u8; 4], rank).unwrap_err();
+            match comm.rank() {
+                2 => {
+                    comm.abort("the user pressed a key");
+                    aborted.wait();
+                }
+                1 => {
+                    aborted.wait();
+                    wait_for(2);
+                    failed.wait();
+                }
+                _ => {
+                    failed.wait();
+                    let error = wait_for(1);
+                    let Error::PeerLost { peer: 2, reason: LossReason::Aborted { reason }, .. } =
+                        &error
+                    else {
+                        panic!("{error}")
+                    };
+                    assert_eq!(reason, "the user pressed a key");
+                }
+            }
+        });
+    }
 }
 
 #[test]

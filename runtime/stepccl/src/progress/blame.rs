@@ -16,8 +16,14 @@ use crate::task::Identity;
 const SOON: Duration = Duration::from_millis(300);
 
 impl Progress {
-    /// A peer whose loss keeps a present wait from ever ending, and the lane of that wait.
+    /// A peer whose loss keeps a present wait from ever ending, or who made it so, and the lane of
+    /// that wait.
     pub(super) fn lost_peer(&mut self) -> Option<(LostPeer, usize)> {
+        let (lost, lane) = self.missed_peer()?;
+        Some((self.cause_of(lost), lane))
+    }
+
+    fn missed_peer(&mut self) -> Option<(LostPeer, usize)> {
         let mut lost = Vec::new();
         self.cx.engine.lost_peers(&mut lost);
         let engine = self.cx.engine.as_ref();
@@ -34,6 +40,20 @@ impl Progress {
         lost.iter()
             .find_map(|l| awaited(l).map(|lane| (*l, lane)))
             .or_else(|| lost.iter().find(gone).map(|l| (*l, any)))
+    }
+
+    /// The rank that `lost` blames, where that is lost too and by itself; `lost` otherwise.
+    fn cause_of(&mut self, lost: LostPeer) -> LostPeer {
+        let RankState::Failed { culprit } = lost.state else { return lost };
+        let mut others = Vec::new();
+        // Looked at again: the culprit was lost before the one that blames it.
+        self.cx.engine.lost_peers(&mut others);
+        let first = |l: &LostPeer| match l.state {
+            RankState::Running => true,
+            RankState::Closed => false,
+            RankState::Failed { culprit } => culprit == l.rank,
+        };
+        others.into_iter().find(|l| l.rank == culprit && first(l)).unwrap_or(lost)
     }
 
     pub(super) fn peer_lost(&self, lost: LostPeer, needs: &Identity, now: Instant) -> Box<Fatal> {
@@ -95,7 +115,7 @@ impl Progress {
             let mut lost = Vec::new();
             self.cx.engine.lost_peers(&mut lost);
             if let Some(found) = lost.into_iter().find(|l| l.rank == rank) {
-                return Some(found);
+                return Some(self.cause_of(found));
             }
             if Instant::now() >= until {
                 return None;
