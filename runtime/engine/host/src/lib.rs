@@ -18,6 +18,7 @@ mod lanes;
 mod layout;
 mod liveness;
 mod post;
+mod post_words;
 mod pull;
 mod region;
 mod sleep;
@@ -34,6 +35,7 @@ pub use sleep::Asleep;
 #[cfg(loom)]
 pub mod models {
     pub use crate::giving_up::{announce, push, pushes, runs, was_readable};
+    pub use crate::post_words::{PostWords, look, show};
     pub use crate::sleep::{fall_asleep, nudge, sleep, wake_sleepers};
     pub use crate::words::LaneWords;
 }

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use stepccl_engine::{Look, Part};
 
 use crate::layout::{FLAG_STRIDE, POST_DATA};
+use crate::post_words::{self, PostWords};
 
 /// Bytes of data that share the line of the number.
 const FIRST_LINE: usize = FLAG_STRIDE - POST_DATA;
@@ -63,14 +64,7 @@ impl Post<'_> {
     /// What is there of post `number`.
     #[inline]
     pub(crate) fn look(&self, number: u64) -> Look {
-        let found = self.word(0).load(Ordering::Acquire);
-        match found.cmp(&(number + 1)) {
-            std::cmp::Ordering::Less => Look::Absent,
-            std::cmp::Ordering::Equal => {
-                Look::Here([1, 2].map(|i| self.word(i).load(Ordering::Relaxed)))
-            }
-            std::cmp::Ordering::Greater => Look::Past,
-        }
+        post_words::look(self, number)
     }
 
     /// Write post `number`.
@@ -97,15 +91,7 @@ impl Post<'_> {
             parts => unsafe { self.gather(&mut line, parts) },
         };
         let words_used = bytes.min(FIRST_LINE).div_ceil(8);
-        // The line that readers look at all the time is written at one go, or they would take it
-        // away in the middle.
-        for (index, word) in line[..words_used].iter().enumerate() {
-            self.word(POST_DATA / 8 + index).store(*word, Ordering::Relaxed);
-        }
-        self.word(1).store(words[0], Ordering::Relaxed);
-        self.word(2).store(words[1], Ordering::Relaxed);
-        // Whoever sees the number sees the words, the data, and all this rank did before.
-        self.word(0).store(number + 1, Ordering::Release);
+        post_words::show(self, number, words, &line[..words_used]);
     }
 }
 
@@ -140,6 +126,28 @@ impl Post<'_> {
             end = start;
         }
         bytes
+    }
+}
+
+impl PostWords for Post<'_> {
+    #[inline]
+    fn load_relaxed(&self, index: usize) -> u64 {
+        self.word(index).load(Ordering::Relaxed)
+    }
+
+    #[inline]
+    fn load_acquire(&self, index: usize) -> u64 {
+        self.word(index).load(Ordering::Acquire)
+    }
+
+    #[inline]
+    fn store_relaxed(&self, index: usize, value: u64) {
+        self.word(index).store(value, Ordering::Relaxed);
+    }
+
+    #[inline]
+    fn store_release(&self, index: usize, value: u64) {
+        self.word(index).store(value, Ordering::Release);
     }
 }
 

@@ -13,9 +13,10 @@ use loom::cell::UnsafeCell;
 use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 use loom::sync::{Condvar, Mutex};
 use loom::thread;
-use stepccl_engine::RankState;
+use stepccl_engine::{Look, RankState};
 use stepccl_engine_host::models::{
-    LaneWords, announce, fall_asleep, nudge, push, pushes, runs, sleep, wake_sleepers, was_readable,
+    LaneWords, PostWords, announce, fall_asleep, look, nudge, push, pushes, runs, show, sleep,
+    wake_sleepers, was_readable,
 };
 use stepccl_memory::MemoryError;
 
@@ -35,6 +36,8 @@ enum Without {
     StateAcquire,
     PushingRelease,
     PushingAcquire,
+    NumberRelease,
+    NumberAcquire,
 }
 use Without::Nothing;
 
@@ -45,6 +48,8 @@ struct Segment {
     flag: AtomicU64,
     state: AtomicU64,
     pushing: AtomicU64,
+    /// Words of a post: number, and two that say what was called.
+    post: [AtomicU64; 3],
     data: UnsafeCell<u64>,
     asleep: Mutex<()>,
     woken: Condvar,
@@ -66,6 +71,7 @@ impl Segment {
             flag: AtomicU64::new(0),
             state: AtomicU64::new(RUNNING),
             pushing: AtomicU64::new(0),
+            post: [AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0)],
             data: UnsafeCell::new(0),
             asleep: Mutex::new(()),
             woken: Condvar::new(),
@@ -154,6 +160,26 @@ impl LaneWords for Lane {
         if self.without != Without::Fence {
             fence(Ordering::SeqCst);
         }
+    }
+}
+
+impl PostWords for Lane {
+    fn load_relaxed(&self, index: usize) -> u64 {
+        self.segment.post[index].load(Ordering::Relaxed)
+    }
+    fn load_acquire(&self, index: usize) -> u64 {
+        self.segment.post[index].load(self.order(Without::NumberAcquire, Ordering::Acquire))
+    }
+    /// Data is read by bulk copies, which order nothing.
+    fn store_relaxed(&self, index: usize, value: u64) {
+        match self.segment.post.get(index) {
+            Some(word) => word.store(value, Ordering::Relaxed),
+            None => self.segment.write(value),
+        }
+    }
+    fn store_release(&self, index: usize, value: u64) {
+        let order = self.order(Without::NumberRelease, Ordering::Release);
+        self.segment.post[index].store(value, order);
     }
 }
 
@@ -269,6 +295,35 @@ fn reasons([gives_up, peer]: [Without; 2]) {
     });
 }
 
+/// A post, and another one at its place when the first was read.
+fn posts([owner, peer]: [Without; 2]) {
+    model(move || {
+        let segment = Segment::new();
+        let far = segment.lane(peer);
+        let thread = thread::spawn(move || {
+            for number in 0..2 {
+                let words = loop {
+                    match look(&far, number) {
+                        Look::Here(words) => break words,
+                        Look::Absent => thread::yield_now(),
+                        Look::Past => panic!("nobody has read it"),
+                    }
+                };
+                assert_eq!((words, far.segment.read()), ([number, !number], number + 7));
+                far.segment.flag.store(number + 1, Ordering::Release);
+            }
+        });
+        let own = segment.lane(owner);
+        for number in 0..2 {
+            while segment.flag.load(Ordering::Acquire) < number {
+                thread::yield_now();
+            }
+            show(&own, number, [number, !number], &[number + 7]);
+        }
+        thread.join().unwrap();
+    });
+}
+
 const FULL: [Without; 2] = [Nothing; 2];
 
 #[test]
@@ -296,13 +351,18 @@ fn a_reason_is_whole() {
     reasons(FULL);
 }
 
+#[test]
+fn a_post_is_whole() {
+    posts(FULL);
+}
+
 /// Each test takes one barrier away, of the first side or of the second, and must fail.
 mod without {
     use super::Without::{
-        DoorbellAcquire, DoorbellRelease, Fence, Nothing, PushingAcquire, PushingRelease,
-        StateAcquire, StateRelease,
+        DoorbellAcquire, DoorbellRelease, Fence, Nothing, NumberAcquire, NumberRelease,
+        PushingAcquire, PushingRelease, StateAcquire, StateRelease,
     };
-    use super::{nudges, reads, reasons, signals, writes};
+    use super::{nudges, posts, reads, reasons, signals, writes};
 
     macro_rules! must_fail {
         ($($name:ident: $run:ident($first:expr, $second:expr);)*) => {$(
@@ -330,5 +390,7 @@ mod without {
         fence_of_reader: reads(Nothing, Fence);
         release_of_state: reasons(StateRelease, Nothing);
         acquire_of_state: reasons(Nothing, StateAcquire);
+        release_of_number: posts(NumberRelease, Nothing);
+        acquire_of_number: posts(Nothing, NumberAcquire);
     }
 }
