@@ -223,7 +223,7 @@ fn pair(
 
 /// Number of the next post, when its place is free.
 fn next_post(posts: &mut Posts, engine: &Ordered) -> u64 {
-    while posts.room(engine).unwrap().is_some() {
+    while !posts.has_room() && posts.room(engine).unwrap().is_some() {
         thread::yield_now();
     }
     posts.take()
