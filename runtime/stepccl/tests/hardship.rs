@@ -16,7 +16,7 @@ use common::footprint::descriptors;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::{ForkResult, Uid, chown, fork, setuid};
-use stepccl::{Communicator, Config, Error, FileStore, LossReason, ReduceOp};
+use stepccl::{Communicator, Config, EngineChoice, Error, FileStore, LossReason, ReduceOp};
 
 const ROLE: &str = "STEPCCL_TEST_HARDSHIP_ROLE";
 const RANK: &str = "STEPCCL_TEST_HARDSHIP_RANK";
@@ -271,11 +271,13 @@ fn try_start(name: &str, config: &Config) -> [Result<(), Error>; 2] {
 #[test]
 fn limits_child() {
     let Ok(role) = std::env::var(ROLE) else { return };
-    let config = Config { start_timeout: Duration::from_secs(3), ..config() };
+    let engine =
+        if role.ends_with("over_tcp") { EngineChoice::Tcp } else { EngineChoice::default() };
+    let config = Config { engine, start_timeout: Duration::from_secs(3), ..config() };
     try_start("first.0", &config).into_iter().for_each(Result::unwrap);
     let before = descriptors();
     match role.as_str() {
-        "few_descriptors" => {
+        "few_descriptors" | "few_descriptors_over_tcp" => {
             let (_, hard) = getrlimit(Resource::RLIMIT_NOFILE).unwrap();
             for more in 0..200 {
                 setrlimit(Resource::RLIMIT_NOFILE, (before + more) as u64, hard).unwrap();
@@ -327,6 +329,7 @@ fn limited(role: &str) {
 #[test]
 fn few_descriptors_are_an_error_that_says_so_and_none_is_lost() {
     limited("few_descriptors");
+    limited("few_descriptors_over_tcp");
 }
 
 #[test]
