@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 use stepccl_engine::RankState;
 use stepccl_plan::{Algorithm, Collective, DType, ReduceOp};
 
+use super::manners::{Fault, Manners};
 use super::mock::lock;
 use super::operations::Spec;
 use super::schedule::Cluster;
-use super::world::{Fault, Manners};
 use crate::{Error, LossReason};
 
 const STAGING: usize = 64 << 10;

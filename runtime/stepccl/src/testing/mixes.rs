@@ -4,9 +4,9 @@ use proptest::prelude::*;
 use proptest::test_runner::Config;
 use stepccl_plan::{Algorithm, Collective, DType, ReduceOp};
 
+use super::manners::Manners;
 use super::operations::Spec;
 use super::schedule::Cluster;
-use super::world::Manners;
 
 /// The least staging there is: its small slots have 512 bytes.
 const STAGING: usize = 64 << 10;

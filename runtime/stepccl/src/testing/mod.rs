@@ -6,8 +6,10 @@
 
 mod boards;
 mod faults;
+mod integer;
 #[cfg(loom)]
 mod loom;
+mod manners;
 mod mixes;
 mod mock;
 mod operations;

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use stepccl_plan::{Algorithm, Collective, DType, Plan, ReduceOp, Topology};
 
+use super::integer::{combine, wrapped};
 use super::random::Random;
-use super::world::{combine, wrapped};
 use crate::collective::CollectiveTask;
 use crate::error::With;
 use crate::geometry::Geometry;

@@ -5,10 +5,11 @@ use std::sync::{Arc, Mutex};
 
 use stepccl_plan::{Collective, Topology};
 
+use super::manners::Manners;
 use super::mock::{self, Shared, lock};
 use super::operations::{Part, Setting, Spec};
 use super::random::Random;
-use super::world::{Manners, World};
+use super::world::World;
 use crate::Error;
 use crate::geometry::Geometry;
 use crate::progress::Progress;

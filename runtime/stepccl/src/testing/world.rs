@@ -6,50 +6,16 @@ use stepccl_engine::{
     Address, Completion, EngineError, LostPeer, Operation, RankState, RegionId, Scale, Submission,
     Token, UserMemory,
 };
-use stepccl_plan::{DType, Kind as Number, ReduceOp, Targets};
+use stepccl_plan::{DType, ReduceOp, Targets};
 
 use super::boards::Boards;
+use super::integer::{combine, load, store, wrapped};
+use super::manners::{Fault, Manners};
 use super::random::Random;
 use super::shadow::{Clock, Kind, Shadow, Touch};
 
 /// First region of users; below is the staging of rank `id - 1`.
 const FIRST_USER: u32 = 1 << 12;
-
-/// How the engines behave.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Manners {
-    /// Percent of submissions answered with "full".
-    pub full: u32,
-    /// Percent of submissions given to a channel.
-    pub channel: u32,
-    /// Regions of a user that a rank may have at once.
-    pub regions: usize,
-    /// Messages are announced by posts.
-    pub boards: bool,
-    /// Channels end nothing, and flags reach nobody, until `calm`.
-    pub stuck: bool,
-}
-
-impl Default for Manners {
-    fn default() -> Self {
-        Self { full: 0, channel: 0, regions: usize::MAX, boards: false, stuck: false }
-    }
-}
-
-/// A fault that is to happen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fault {
-    /// The submission fails.
-    Submit,
-    /// A channel takes it and its completion is an error.
-    Completion,
-    /// A channel takes it and the ring fails at the next look.
-    Ring,
-    /// The signal fails.
-    Signal,
-    /// Every wait fails.
-    Park,
-}
 
 #[derive(Debug)]
 enum Move {
@@ -472,50 +438,4 @@ impl World {
             if fails { Err(EngineError::Failed { errno: 5 }) } else { self.execute(rank, &work) };
         self.side(rank).done.push((token, result));
     }
-}
-
-/// # Safety
-///
-/// An element of `dtype` must be readable at `at`.
-unsafe fn load(at: *const u8, dtype: DType) -> i128 {
-    let mut bytes = [0; 8];
-    for (i, byte) in bytes[..dtype.size()].iter_mut().enumerate() {
-        // SAFETY:
-        // - The caller promises as many bytes as an element has.
-        *byte = unsafe { at.wrapping_add(i).read() };
-    }
-    wrapped(i128::from(u64::from_le_bytes(bytes)), dtype)
-}
-
-/// # Safety
-///
-/// An element of `dtype` must be writable at `at`.
-unsafe fn store(at: *mut u8, dtype: DType, value: i128) {
-    for (i, byte) in value.to_le_bytes()[..dtype.size()].iter().enumerate() {
-        // SAFETY:
-        // - The caller promises as many bytes as an element has.
-        unsafe { at.wrapping_add(i).write(*byte) }
-    }
-}
-
-/// `value` as `dtype`, an integer, holds it.
-pub(super) fn wrapped(value: i128, dtype: DType) -> i128 {
-    let bits = 8 * dtype.size() as u32;
-    let low = value & ((1 << bits) - 1);
-    let negative = dtype.kind() == Number::Signed && low >> (bits - 1) == 1;
-    if negative { low - (1 << bits) } else { low }
-}
-
-/// All `values` combined; an average is not yet divided.
-pub(super) fn combine(values: impl Iterator<Item = i128>, op: ReduceOp, dtype: DType) -> i128 {
-    let all = values.reduce(|a, b| match op {
-        ReduceOp::Prod => wrapped(a.wrapping_mul(b), dtype),
-        ReduceOp::Max => a.max(b),
-        ReduceOp::Min => a.min(b),
-        ReduceOp::BitAnd => a & b,
-        ReduceOp::BitOr => a | b,
-        ReduceOp::BitXor => a ^ b,
-        _ => a + b,
-    });
-    wrapped(all.expect("at least one source"), dtype)
 }
