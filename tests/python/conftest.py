@@ -1,10 +1,37 @@
 """Fixtures: worlds of ranks, made once and made anew after a test broke one."""
 
+import os
+import shutil
 import signal
+import tempfile
 from collections.abc import Callable, Iterator
+from multiprocessing.util import Finalize
 
 import pytest
 from ranks import World
+
+# Whatever these tests, torchrun and pytest put into the temporary folder goes when they end; it is
+# kept where one failed.
+_folder = tempfile.mkdtemp(prefix="stepccl-tests-")
+_failed = False
+os.environ["TMPDIR"] = tempfile.tempdir = _folder
+
+
+def _remove_folder() -> None:
+    if not _failed:
+        shutil.rmtree(_folder, ignore_errors=True)
+
+
+# After multiprocessing has removed its own folder in it, which has priority -100.
+Finalize(None, _remove_folder, exitpriority=-200)
+
+
+def pytest_sessionfinish(exitstatus: int) -> None:
+    global _failed
+    _failed = exitstatus == pytest.ExitCode.TESTS_FAILED
+    if _failed:
+        print(f"\nfiles of the tests are kept in {_folder}")
+
 
 # A shell that starts the tests in the background has them ignore Ctrl-C, and so would every process
 # of theirs; some tests are about Ctrl-C.

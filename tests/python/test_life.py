@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -200,9 +201,8 @@ class Ranks:
     """Two processes that run one script."""
 
     def __init__(self, folder, script):
-        # Folders of the test runner itself bear the name, too.
-        self.temporary = folder / "tmp"
-        self.temporary.mkdir()
+        # Short: sockets of torch's data loaders are made in it, whose names have 107 bytes at most.
+        self.temporary = Path(tempfile.mkdtemp())
         environment = dict(os.environ, STORE=str(folder / "store"), TMPDIR=str(self.temporary))
         self.processes = [
             subprocess.Popen(
@@ -228,6 +228,7 @@ class Ranks:
                 process.kill()
                 process.wait()
         assert list(self.temporary.iterdir()) == []
+        self.temporary.rmdir()
         return results
 
 
