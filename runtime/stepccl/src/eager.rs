@@ -9,9 +9,8 @@ use crate::context::{Advance, Context, Failure};
 use crate::shape::Shape;
 use crate::{Call, Memory};
 
-/// Looks at a peer's post before sleepers are woken: the order of a post and of the look at who
-/// sleeps costs a wait for the post to arrive, which is nothing after that.
-const LOOKS_BEFORE_RING: u32 = 32;
+/// Looks at a peer's post in a row: a peer that calls now is met without a way back.
+const LOOKS: u32 = 32;
 
 /// A short collective under way on one rank.
 #[derive(Debug)]
@@ -26,7 +25,6 @@ pub(crate) struct EagerTask {
 pub(crate) struct Stage {
     /// Number of its post, once that is made.
     number: Option<u64>,
-    rung: bool,
     /// Posts of ranks before this one have been seen, where they are needed.
     at: u32,
 }
@@ -35,7 +33,7 @@ impl Stage {
     /// At the start.
     #[inline]
     pub const fn new() -> Self {
-        Self { number: None, rung: false, at: 0 }
+        Self { number: None, at: 0 }
     }
 }
 
@@ -112,7 +110,6 @@ impl Eager<'_> {
         }
         self.stage.at = at;
         self.deliver(number, cx)?;
-        self.ring(cx)?;
         Ok(Advance::Done)
     }
 
@@ -136,6 +133,7 @@ impl Eager<'_> {
             }
         }
         self.stage.number = Some(number);
+        cx.engine.ring(Targets::All)?;
         Ok(number)
     }
 
@@ -150,12 +148,11 @@ impl Eager<'_> {
                 }
                 Look::Here(_) => return Err(Failure::Calls { number }),
                 Look::Past => return Err(past(rank, number).into()),
-                Look::Absent if self.stage.rung => return Ok(false),
-                Look::Absent if looks < LOOKS_BEFORE_RING => {
+                Look::Absent if looks == LOOKS => return Ok(false),
+                Look::Absent => {
                     looks += 1;
                     std::hint::spin_loop();
                 }
-                Look::Absent => self.ring(cx)?,
             }
         }
     }
@@ -169,16 +166,6 @@ impl Eager<'_> {
             }
         }
         Ok(())
-    }
-
-    /// Wake who sleeps and waits for the post.
-    #[inline]
-    fn ring(&mut self, cx: &mut Context) -> Result<(), EngineError> {
-        if self.stage.rung {
-            return Ok(());
-        }
-        self.stage.rung = true;
-        cx.engine.ring(Targets::All)
     }
 
     /// Take from the posts what this rank gets.

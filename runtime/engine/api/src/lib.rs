@@ -168,7 +168,8 @@ pub trait Engine: Send + fmt::Debug {
         Err(EngineError::NoPost { board, number, bytes, limit: 0 })
     }
 
-    /// Wake those of `to` who sleep, so that they see the posts made so far.
+    /// Wake those of `to` who sleep, so that they see the posts made so far. Who goes to sleep in
+    /// this moment sees them within a fraction of a millisecond.
     ///
     /// # Errors
     ///

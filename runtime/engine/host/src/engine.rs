@@ -230,17 +230,15 @@ impl HostEngine {
         EngineError::NoPost { board, number, bytes, limit }
     }
 
-    /// Wake those of `to` who sleep, behind the store that they wait for.
+    /// Lanes of `to`. The own one may be among them: this thread is awake.
     #[inline]
-    fn wake(&self, to: Targets) -> Result<(), EngineError> {
-        let lanes = match to {
+    fn lanes_of(&self, to: Targets) -> &[Lane] {
+        match to {
             Targets::One(rank) => {
                 self.lanes.get(rank as usize).map_or(&[][..], std::slice::from_ref)
             }
-            // The own sleeping word is 0: this thread is awake.
             Targets::All => &self.lanes,
-        };
-        sleep::wake_sleepers(self.own(), lanes, || self.meter.wakes.add(1)).map_err(system)
+        }
     }
 
     fn unknown_flag(&self, rank: u32, flag: u32) -> EngineError {
@@ -306,7 +304,8 @@ impl Engine for HostEngine {
         // Everything this thread wrote before is visible to whoever sees the value.
         word.store(value, Ordering::Release);
         self.meter.signals.add(1);
-        self.wake(to)
+        let woken = || self.meter.wakes.add(1);
+        sleep::wake_sleepers(self.own(), self.lanes_of(to), woken).map_err(system)
     }
 
     #[inline]
@@ -341,7 +340,8 @@ impl Engine for HostEngine {
     }
 
     fn ring(&mut self, to: Targets) -> Result<(), EngineError> {
-        self.wake(to)
+        // No fence: it would wait until the posts are visible. Who is missed is in its nap.
+        sleep::wake_who_is_seen(self.lanes_of(to), || self.meter.wakes.add(1)).map_err(system)
     }
 
     #[inline]
@@ -441,6 +441,8 @@ impl Engine for HostEngine {
         limit: Duration,
     ) -> Result<(), EngineError> {
         let mut asleep = self.fall_asleep();
+        asleep.awake = asleep.awake || ready(&*self);
+        let limit = self.nap(&mut asleep, limit);
         asleep.awake = asleep.awake || ready(&*self);
         self.sleep(&asleep, limit)
     }

@@ -36,6 +36,6 @@ pub use sleep::Asleep;
 pub mod models {
     pub use crate::giving_up::{announce, push, pushes, runs, was_readable};
     pub use crate::post_words::{PostWords, look, show};
-    pub use crate::sleep::{fall_asleep, nudge, sleep, wake_sleepers};
+    pub use crate::sleep::{fall_asleep, nap, nudge, sleep, wake_sleepers, wake_who_is_seen};
     pub use crate::words::LaneWords;
 }

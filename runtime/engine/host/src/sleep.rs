@@ -1,10 +1,14 @@
-//! Who sleeps and who wakes, over any memory. No wake-up is lost: `Documentation/memory-model.md`, "Sleeping".
+//! Who sleeps and who wakes, over any memory. No wake-up behind a fence is
+//! lost: `Documentation/memory-model.md`, "Sleeping".
 
 use std::time::Duration;
 
 use stepccl_memory::MemoryError;
 
 use crate::words::LaneWords;
+
+/// A store is visible to all long before. A nap costs one call of the system.
+const NAP: Duration = Duration::from_micros(100);
 
 /// A rank between [`fall_asleep`] and [`sleep`].
 #[derive(Clone, Copy, Debug)]
@@ -40,6 +44,38 @@ pub fn sleep(
     (own.doorbell(), slept)
 }
 
+/// First of the sleep, short: whoever made a post without a fence may have missed that this rank
+/// goes to sleep, and its look the post. Whoever posts later sees it asleep, and what was posted
+/// before is found by another look behind this. Returns what is left of the limit.
+pub fn nap(own: &impl LaneWords, asleep: &mut Asleep, limit: Duration) -> Duration {
+    if !asleep.awake {
+        // What the system refuses here it refuses to the sleep that follows, which says so.
+        let _ = own.wait(asleep.doorbell, limit.min(NAP));
+        asleep.awake = own.doorbell() != asleep.doorbell;
+    }
+    limit.saturating_sub(NAP)
+}
+
+/// Wake those who are seen asleep; `woken` is called for each. One who goes to sleep in this moment
+/// may be missed, and looks again after its nap.
+///
+/// # Errors
+///
+/// The system refused to wake one.
+#[inline]
+pub fn wake_who_is_seen<'a, L: LaneWords + 'a>(
+    lanes: impl IntoIterator<Item = &'a L>,
+    mut woken: impl FnMut(),
+) -> Result<(), MemoryError> {
+    for lane in lanes {
+        if lane.is_sleeping() {
+            ring(lane)?;
+            woken();
+        }
+    }
+    Ok(())
+}
+
 /// Wake those who sleep, behind the store that they wait for; `woken` is called for each.
 ///
 /// # Errors
@@ -49,18 +85,12 @@ pub fn sleep(
 pub fn wake_sleepers<'a, L: LaneWords + 'a>(
     own: &L,
     lanes: impl IntoIterator<Item = &'a L>,
-    mut woken: impl FnMut(),
+    woken: impl FnMut(),
 ) -> Result<(), MemoryError> {
     // Pairs with the fence of `fall_asleep`: either that rank sees the store, or this thread sees
     // it sleeping.
     own.fence();
-    for lane in lanes {
-        if lane.is_sleeping() {
-            ring(lane)?;
-            woken();
-        }
-    }
-    Ok(())
+    wake_who_is_seen(lanes, woken)
 }
 
 #[cold]

@@ -327,6 +327,8 @@ impl Engine for TcpEngine {
             || self.shared.any_ended()
             || !self.completions.is_empty()
             || ready(&*self);
+        let limit = self.host.nap(&mut asleep, limit);
+        asleep.awake = asleep.awake || ready(&*self);
         self.host.sleep(&asleep, limit)
     }
 

@@ -85,6 +85,15 @@ impl HostEngine {
         asleep
     }
 
+    /// Between the halves of [`Engine::park`]: the first of the sleep, unless something is there. Look
+    /// for posts once more behind this. Returns what is left of the limit.
+    pub fn nap(&self, asleep: &mut Asleep, limit: Duration) -> Duration {
+        self.meter.sleeps.add(u64::from(!asleep.awake));
+        let left = sleep::nap(self.own(), asleep, limit);
+        asleep.awake = asleep.awake || self.channels.ready();
+        left
+    }
+
     /// Second half of [`Engine::park`]: sleep, unless something is there.
     ///
     /// # Errors
@@ -93,7 +102,6 @@ impl HostEngine {
     pub fn sleep(&mut self, asleep: &Asleep, limit: Duration) -> Result<(), EngineError> {
         let (seen, slept) = sleep::sleep(self.own(), asleep, limit);
         self.seen_doorbell = seen;
-        self.meter.sleeps.add(u64::from(!asleep.awake));
         slept.map_err(system)
     }
 }
