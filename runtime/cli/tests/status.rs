@@ -15,7 +15,6 @@ use nix::unistd::Pid;
 struct Busy {
     _process: Process,
     _output: BufReader<std::process::ChildStdout>,
-    /// It is killed, and leaves its store.
     _folder: tempfile::TempDir,
     ranks: Vec<u32>,
 }
@@ -35,6 +34,8 @@ fn busy() -> Busy {
     for rank in &ranks {
         until(*rank, "all_reduce sum float");
     }
+    // So nothing stays behind when it is killed.
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "the store is still there");
     Busy { _process: process, _output: output, _folder: folder, ranks }
 }
 

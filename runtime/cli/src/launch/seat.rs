@@ -21,10 +21,8 @@ pub(crate) struct Seat {
 
 #[derive(Clone, Debug)]
 enum Place {
-    /// A folder that somebody else removes.
-    Folder(PathBuf),
     /// A folder of this job, removed by rank 0 once all have met.
-    Own(PathBuf),
+    Folder(PathBuf),
     Address(String, u16),
 }
 
@@ -47,7 +45,7 @@ impl Seat {
     pub fn of_external(external: External) -> Self {
         let External { rank, ranks, local, meeting, .. } = external;
         let place = match meeting {
-            Meeting::Here(job) => Place::Own(folder(&job.unwrap_or_else(starter))),
+            Meeting::Here(job) => Place::Folder(folder(&job.unwrap_or_else(starter))),
             Meeting::Address(host, port) => Place::Address(host, port),
         };
         Self { rank, ranks, local: local.unwrap_or((rank, ranks)), place }
@@ -61,7 +59,6 @@ impl Seat {
     pub fn meet(&self, secret: Option<Secret>, timeout: Duration) -> Result<Met, StoreError> {
         let mut met = match &self.place {
             Place::Folder(folder) => Met::folder(folder)?,
-            Place::Own(folder) => Met::folder(folder)?,
             Place::Address(host, port) => {
                 let address = if host.contains(':') && !host.starts_with('[') {
                     format!("[{host}]:{port}")
@@ -75,7 +72,7 @@ impl Seat {
                 Met { store: Box::new(store), server, folder: None }
             }
         };
-        if let (0, Place::Own(folder)) = (self.rank, &self.place) {
+        if let (0, Place::Folder(folder)) = (self.rank, &self.place) {
             met.folder = Some(folder.clone());
         }
         Ok(met)
