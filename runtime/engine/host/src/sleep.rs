@@ -10,7 +10,7 @@ use crate::words::LaneWords;
 /// A store is visible to all long before. A nap costs one call of the system.
 const NAP: Duration = Duration::from_micros(100);
 
-/// A rank between [`fall_asleep`] and [`sleep`].
+/// A rank that is about to sleep.
 #[derive(Clone, Copy, Debug)]
 pub struct Asleep {
     doorbell: u32,
